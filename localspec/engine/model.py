@@ -1,0 +1,67 @@
+"""What the speculative loop and the drafters need of a language model; llama/ has the real one, tests a toy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+Progress = Callable[[int, int], None]
+"""Called with (tokens done, tokens in all)."""
+
+
+class SequenceModel(Protocol):
+    """One sequence in one context: a KV cache that grows at its end and can be cut back."""
+
+    @property
+    def n_ctx(self) -> int:
+        """Positions that the context holds."""
+
+    @property
+    def n_vocab(self) -> int:
+        """Number of token ids; valid ids are 0 to n_vocab - 1."""
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens whose KV is cached, in order. Its length is the next position."""
+
+    def decode(self, tokens: Sequence[int], num_logits: int) -> None:
+        """Append tokens in one step and compute logits for the last `num_logits` of them.
+
+        Rows are numbered from 0 for the first row computed. On any error the cache is as before.
+
+        Raises:
+            Cancelled: an abort was asked for.
+            DecodeError: llama.cpp refused the step.
+        """
+
+    def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> None:
+        """Append any number of tokens in batches; logits for the last one only. What is done when it is cancelled stays.
+
+        Raises:
+            Cancelled: an abort was asked for.
+            DecodeError: llama.cpp refused the step.
+        """
+
+    def truncate(self, length: int) -> None:
+        """Keep the first `length` tokens of the cache.
+
+        Raises:
+            DecodeError: this memory cannot roll back.
+        """
+
+    def argmax(self, row: int) -> int:
+        """Return the most probable token of a row of the last step."""
+
+    def argmax_with_probability(self, row: int) -> tuple[int, float]:
+        """Return the most probable token of a row and its probability in the full softmax."""
+
+
+class TokenSampler(Protocol):
+    """The user's sampler chain over a model's rows; each call accepts what it returns."""
+
+    def sample(self, row: int) -> int:
+        """Draw from a row of the target's last step, and add the token to the chain's state."""
+
+
+class Cancelled(Exception):
+    """An abort was asked for while a model was computing."""

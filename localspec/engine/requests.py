@@ -1,0 +1,142 @@
+"""What the app asks of the engine process. Each request has an id, and every event that answers it carries the same id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from localspec.engine.values import ContextSettings, Message, SamplingSettings, SpeculationSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Report the build and the devices. Answer: Probed."""
+
+    id: int
+    type: Literal["probe"] = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHeader:
+    """Read a GGUF's metadata without weights. Answer: HeaderRead or EngineFailed."""
+
+    id: int
+    path: str
+    with_tensors: bool = True
+    """Also list the tensors."""
+    max_array: int = 64
+    """Longest array given whole; of longer ones (vocabularies) only the length and the first items are given."""
+    type: Literal["read_header"] = "read_header"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModels:
+    """Load a target and perhaps a draft, and replace what was loaded. Answers: LoadProgress …, ModelsLoaded."""
+
+    id: int
+    target_path: str
+    context: ContextSettings = field(default_factory=ContextSettings)
+    draft_path: str = ""
+    draft_context: ContextSettings = field(default_factory=ContextSettings)
+    speculation: SpeculationSettings = field(default_factory=SpeculationSettings)
+    type: Literal["load_models"] = "load_models"
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """Change how tokens are drafted, without reloading the target. Answer: Configured."""
+
+    id: int
+    speculation: SpeculationSettings
+    draft_path: str | None = None
+    """Another draft model to load first; None keeps the one loaded."""
+    draft_context: ContextSettings = field(default_factory=ContextSettings)
+    type: Literal["configure"] = "configure"
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Continue a conversation, a text or token ids. Answers: PrefillProgress …, RoundFinished …, GenerationFinished."""
+
+    id: int
+    messages: tuple[Message, ...] = ()
+    """A conversation, put into the model's chat format."""
+    text: str | None = None
+    """Raw text, tokenised as it is; used when there are no messages."""
+    tokens: tuple[int, ...] | None = None
+    """Token ids, used when there is neither."""
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    max_tokens: int = 512
+    stop: tuple[str, ...] = ()
+    ignore_eog: bool = False
+    """Go on past end-of-generation tokens (benchmarks of equal length)."""
+    is_fresh: bool = False
+    """Forget the KV caches first, so that the whole prompt is read."""
+    type: Literal["generate"] = "generate"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainDifference:
+    """Replay two outputs that differ and measure whether rounding explains it. Answers: PrefillProgress …, DifferenceExplained.
+
+    The target reads prompt + common tokens twice: the generated part in single steps, then in
+    batches as a verification does.
+    """
+
+    id: int
+    prompt: tuple[int, ...]
+    common: tuple[int, ...]
+    """Emitted tokens that both outputs share, at whose end they part."""
+    baseline_token: int
+    speculative_token: int
+    round_widths: tuple[int, ...]
+    """Tokens that each verification of the speculative arm decoded, in order (drafted + 1)."""
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    type: Literal["explain_difference"] = "explain_difference"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantize:
+    """Write a requantised or layer-pruned copy of a GGUF. Answers: QuantizeProgress …, Quantized."""
+
+    id: int
+    source_path: str
+    destination_path: str
+    quantisation: str
+    """llama.cpp's file type name, such as `Q4_0`, `Q8_0`, `F16`."""
+    prune_layers: tuple[int, ...] = ()
+    n_threads: int = 0
+    type: Literal["quantize"] = "quantize"
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop the request with this target id as soon as possible. It ends with its usual last event, marked cancelled, or EngineFailed."""
+
+    id: int
+    request_id: int
+    type: Literal["cancel"] = "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Unload:
+    """Free models and contexts, and end the process. Answer: Unloaded, then end of file."""
+
+    id: int
+    type: Literal["unload"] = "unload"
+
+
+Request = Annotated[
+    Probe
+    | ReadHeader
+    | LoadModels
+    | Configure
+    | Generate
+    | ExplainDifference
+    | Quantize
+    | Cancel
+    | Unload,
+    Field(discriminator="type"),
+]

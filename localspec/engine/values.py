@@ -1,0 +1,156 @@
+"""Values that requests and events carry: settings of a run, and the state of the engine.
+
+Plain frozen dataclasses of JSON types, so that wire.py can code them both ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Method = Literal["off", "draft", "ngram"]
+"""How tokens are drafted; `off` is the baseline."""
+
+FinishReason = Literal["stop", "stop_string", "length", "context_full", "cancelled"]
+"""Why a generation ended: an end-of-generation token, a stop string, max_tokens, no room, the user."""
+
+DraftStop = Literal["n_max", "p_min", "n_min", "no_match", "room", "silent", "off"]
+"""Why a draft ended: the length limit, the confidence cut-off, thrown away for being under n_min,
+nothing to copy from, no room in a context or no tokens left, the drafter had no more to say, speculation off."""
+
+Origin = Literal["accepted", "correction", "bonus"]
+"""Where an emitted token came from. A round without drafts emits one `bonus` token."""
+
+KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
+
+MAX_DRAFT_TOKENS = 32
+"""Longest draft of a round. The target's logits buffer is sized for one row more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """How a model is placed and its context made; names are llama.cpp's."""
+
+    n_ctx: int = 4096
+    """Positions; 0 takes the trained context. llama.cpp pads it to 256: read the real one back."""
+    n_batch: int = 512
+    n_ubatch: int = 512
+    n_threads: int = 0
+    """Threads of single-token steps; 0 takes the number of physical cores."""
+    n_threads_batch: int = 0
+    """Threads of steps with several tokens; 0 takes n_threads, since a verification is such a step."""
+    n_gpu_layers: int = -1
+    """Layers on the GPU; -1 for all."""
+    type_k: KvType = "f16"
+    type_v: KvType = "f16"
+    flash_attn: bool = True
+    use_mmap: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationSettings:
+    """How to draft and how to verify. The defaults are localspec's own, not llama.cpp's."""
+
+    method: Method = "off"
+    n_max: int = 4
+    """Most tokens drafted in a round."""
+    n_min: int = 0
+    """A draft shorter than this is thrown away."""
+    p_min: float = 0.0
+    """Draft model only: stop before the first token whose probability in the draft's full softmax is lower."""
+    ngram_max: int = 4
+    """Longest suffix that prompt lookup searches for, in tokens."""
+    ngram_min: int = 2
+    """Shortest suffix that prompt lookup accepts as a match, in tokens."""
+    verification: Literal["exact"] = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """llama.cpp's sampler chain. Temperature 0 is greedy: the other fields but penalties and grammar then change nothing."""
+
+    temperature: float = 0.0
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    seed: int = 1
+    grammar: str = ""
+    """GBNF text; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """A device as ggml reports it."""
+
+    name: str
+    description: str
+    type: Literal["cpu", "gpu", "integrated_gpu", "accelerator", "other"]
+    backend: str
+    free_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInfo:
+    """The llama.cpp that this process has loaded."""
+
+    llama_cpp_python: str
+    llama_cpp: str
+    """Version or commit as the binding or library states it; empty when it does not."""
+    system_info: str
+    """llama.cpp's own line of CPU features and backends."""
+    supports_gpu_offload: bool
+    supports_mmap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A loaded model and its context, read back from llama.cpp."""
+
+    path: str
+    name: str
+    architecture: str
+    description: str
+    """llama.cpp's one-line description, such as `llama 135M Q4_1`."""
+    quantisation: str
+    num_params: int
+    size_bytes: int
+    n_vocab: int
+    n_ctx: int
+    n_ctx_train: int
+    n_threads: int
+    n_threads_batch: int
+    n_gpu_layers: int
+    type_k: str
+    type_v: str
+    flash_attn: bool
+    can_roll_back: bool
+    """From a real trial of removing the last token."""
+    template: Literal["file", "fallback"]
+    """Where the chat format comes from: the file's own template, or localspec's plain fallback."""
+    end_tokens: tuple[int, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationState:
+    """Whether drafts are really used, read from the engine's objects and not from anybody's settings."""
+
+    is_on: bool
+    method: Method
+    drafter: str
+    """The drafter's name with the draft model's, such as `draft SmolLM2-135M Q4_0`; empty when off."""
+    reason: str
+    """Why it is off; empty when on."""
+    settings: SpeculationSettings
