@@ -1,0 +1,302 @@
+"""The user's settings: flags over environment over settings.toml over the defaults written here.
+
+The defaults are localspec's own and are always sent to llama.cpp in full: none is inherited from it, so a new release
+of llama.cpp changes nothing unseen. Environment variables are named LOCALSPEC_<GROUP>__<NAME>, such as
+LOCALSPEC_DRAFT__N_MAX.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+from pydantic_settings import SettingsError as SourceError
+
+from localspec.errors import SettingsError
+from localspec.paths import settings_file
+
+MAX_DRAFT_TOKENS = 32
+"""Longest draft of a round; the engine's buffers are sized for it."""
+
+_PREFIX = "LOCALSPEC_"
+
+KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_as_number(cls, value: object, info: ValidationInfo) -> object:
+        # Pydantic would take `n_max = true` for 1.
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+            raise PydanticCustomError("number_expected", "Input should be a number or text")
+        return value
+
+
+class DraftGroup(_Group):
+    """How tokens are drafted. check_draft() says which combinations are possible."""
+
+    method: Literal["off", "draft", "ngram"] = "off"
+    n_max: int = 4
+    """Most tokens drafted in a round."""
+    n_min: int = 0
+    """A draft shorter than this is thrown away."""
+    p_min: float = 0.0
+    """Draft model only: stop before the first token less probable than this."""
+    ngram_max: int = 4
+    """Longest suffix that prompt lookup searches for, in tokens."""
+    ngram_min: int = 2
+    """Shortest suffix that prompt lookup accepts as a match, in tokens."""
+
+
+class SamplingGroup(_Group):
+    """llama.cpp's sampler chain. Temperature 0 takes the most probable token."""
+
+    temperature: float = Field(0.0, ge=0)
+    top_k: int = Field(40, ge=0)
+    """Candidates kept; 0 keeps all."""
+    top_p: float = Field(0.95, ge=0, le=1)
+    min_p: float = Field(0.05, ge=0, le=1)
+    repeat_penalty: float = Field(1.0, gt=0)
+    repeat_last_n: int = Field(64, ge=-1)
+    """Tokens that penalties look back on; -1 for the whole context."""
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    seed: int = Field(1, ge=0, lt=2**32 - 1)
+    """The same seed gives the same text. llama.cpp takes 2^32 - 1 to mean a random one, so it is not allowed."""
+    grammar: str = ""
+    """GBNF text; empty for none."""
+
+
+class ContextGroup(_Group):
+    """How a model is placed and its context made; names are llama.cpp's. check_context() says what goes together."""
+
+    n_ctx: int = Field(4096, ge=0)
+    """Positions; 0 takes the trained context."""
+    n_batch: int = Field(512, ge=1)
+    n_ubatch: int = Field(512, ge=1)
+    n_threads: int = Field(0, ge=0)
+    """Threads of single-token steps; 0 takes the number of physical cores."""
+    n_threads_batch: int = Field(0, ge=0)
+    """Threads of steps with several tokens; 0 takes n_threads."""
+    n_gpu_layers: int = Field(-1, ge=-1)
+    """Layers on the GPU; -1 for all."""
+    type_k: KvType = "f16"
+    type_v: KvType = "f16"
+    flash_attn: bool = True
+    use_mmap: bool = True
+
+
+class BenchGroup(_Group):
+    """How arms are compared."""
+
+    pairs: int = Field(3, ge=1)
+    """Paired runs of each arm; three or more give an interval worth reading."""
+    max_tokens: int = Field(128, ge=1)
+    """Tokens generated in a run."""
+    warmup: int = Field(16, ge=0)
+    """Tokens of the run before the first pair, whose figures are thrown away; 0 for none."""
+
+
+class Settings(BaseSettings):
+    """All groups. load_settings() reads them."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=False
+    )
+
+    draft: DraftGroup = DraftGroup()
+    sampling: SamplingGroup = SamplingGroup()
+    context: ContextGroup = ContextGroup()
+    bench: BenchGroup = BenchGroup()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Order the sources, first wins; a .env file in whatever folder the user stands in is not read."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+Flags = Mapping[str, Mapping[str, object]]
+"""Values of command-line options as {group: {name: value}}; None stands for an option that was not given."""
+
+
+def load_settings(flags: Flags | None = None, file: Path | None = None) -> Settings:
+    """Return the settings in force.
+
+    Args:
+        flags: what the command line asks for.
+        file: a settings file; by default the one in the configuration folder. It need not exist.
+
+    Raises:
+        SettingsError: a value or name is wrong, with where it was written and what to do.
+    """
+    path = file or settings_file()
+    given = _given(flags or {})
+    _refuse_unknown_variables(os.environ)
+    sources = type("Settings", (Settings,), {"model_config": SettingsConfigDict(toml_file=path)})
+    try:
+        settings: Settings = sources(**given)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}", "Correct that line, or delete the file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise SettingsError(f"Cannot read {path}: {reason}", "Make it a readable text file, or delete it.") from None
+    except SourceError as error:
+        raise SettingsError(
+            f"An environment variable is wrong: {error}", f"Name single settings, as in {_PREFIX}DRAFT__N_MAX=4."
+        ) from None
+    except ValidationError as error:
+        raise _as_settings_error(error, given, path) from None
+    check_draft(settings.draft, n_ctx=settings.context.n_ctx, n_batch=settings.context.n_batch)
+    check_context(settings.context)
+    return settings
+
+
+def check_draft(draft: DraftGroup, *, n_ctx: int, n_batch: int) -> None:
+    """Refuse a combination that cannot work.
+
+    Args:
+        draft: how to draft.
+        n_ctx: positions of the smaller context; 0 where it is not known yet.
+        n_batch: tokens that the target takes in a step.
+
+    Raises:
+        SettingsError: both values are named, with what to do.
+    """
+    n_max, n_min = draft.n_max, draft.n_min
+    if not 1 <= n_max <= MAX_DRAFT_TOKENS:
+        raise SettingsError(
+            f"n_max is {n_max}, but a draft has 1 to {MAX_DRAFT_TOKENS} tokens.",
+            f"Set n_max to 1 to {MAX_DRAFT_TOKENS}; to draft nothing, set the method to off.",
+        )
+    if n_min < 0:
+        raise SettingsError(f"n_min is {n_min}, but a length cannot be below 0.", "Set n_min to 0 to keep every draft.")
+    if n_min > n_max:
+        raise SettingsError(
+            f"n_min {n_min} is over n_max {n_max}: every draft would be thrown away as too short.",
+            f"Lower n_min to {n_max} or less, or raise n_max.",
+        )
+    if not 0.0 <= draft.p_min <= 1.0:
+        raise SettingsError(
+            f"p_min is {draft.p_min}, but a probability lies between 0 and 1.",
+            "Set p_min to 0 to 1; 0 never stops early.",
+        )
+    if draft.ngram_min < 1:
+        raise SettingsError(
+            f"ngram_min is {draft.ngram_min}, but a match has at least 1 token.", "Set ngram_min to 1 or more."
+        )
+    if draft.ngram_min > draft.ngram_max:
+        raise SettingsError(
+            f"ngram_min {draft.ngram_min} is over ngram_max {draft.ngram_max}: no match could be found.",
+            f"Lower ngram_min to {draft.ngram_max} or less, or raise ngram_max.",
+        )
+    if 0 < n_ctx <= n_max:
+        raise SettingsError(
+            f"n_max {n_max} does not fit in n_ctx {n_ctx}: a draft needs room beside the text.",
+            "Lower n_max, or raise n_ctx.",
+        )
+    if n_max + 1 > n_batch:
+        raise SettingsError(
+            f"n_max {n_max} does not fit in n_batch {n_batch}: a draft and one token more are checked in one step.",
+            f"Lower n_max to {n_batch - 1} or less, or raise n_batch." if n_batch > 1 else "Raise n_batch.",
+        )
+
+
+def check_context(context: ContextGroup) -> None:
+    """Refuse a combination that llama.cpp refuses or silently changes.
+
+    Raises:
+        SettingsError: both values are named, with what to do.
+    """
+    if context.n_ubatch > context.n_batch:
+        raise SettingsError(
+            f"n_ubatch {context.n_ubatch} is over n_batch {context.n_batch}: llama.cpp would cut it down unasked.",
+            f"Lower n_ubatch to {context.n_batch} or less, or raise n_batch.",
+        )
+    if context.type_v not in ("f32", "f16", "bf16") and not context.flash_attn:
+        raise SettingsError(
+            f"type_v {context.type_v} does not go with flash_attn off: llama.cpp needs flash attention for it.",
+            "Set flash_attn on, or type_v to f16.",
+        )
+
+
+def _given(flags: Flags) -> dict[str, dict[str, Any]]:
+    groups = {group: {k: v for k, v in values.items() if v is not None} for group, values in flags.items()}
+    return {group: values for group, values in groups.items() if values}
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    # pydantic-settings passes over variables of groups that it does not know.
+    for variable in environ:
+        group, delimiter, _ = variable.upper().removeprefix(_PREFIX).partition("__")
+        if variable.upper().startswith(_PREFIX) and delimiter and group.lower() not in Settings.model_fields:
+            raise SettingsError(
+                f"The environment variable {variable} names no group of settings.",
+                _nearest(group.lower(), list(Settings.model_fields)),
+            )
+
+
+def _as_settings_error(error: ValidationError, given: Mapping[str, Mapping[str, object]], path: Path) -> SettingsError:
+    details = error.errors(include_url=False, include_context=False)
+    first = details[0]
+    name = ".".join(str(part) for part in first["loc"])
+    rest = f" ({len(details) - 1} more after this one.)" if len(details) > 1 else ""
+    return SettingsError(f"{_origin(first, given, path)}: {name}: {_complaint(first)}{rest}", _advice(first))
+
+
+def _origin(detail: ErrorDetails, given: Mapping[str, Mapping[str, object]], path: Path) -> str:
+    group, name = (*(str(part) for part in detail["loc"]), "", "")[:2]
+    if name in given.get(group, {}):
+        return "Command line"
+    variables = {variable.upper(): variable for variable in os.environ}
+    for wanted in (f"{_PREFIX}{group}__{name}".upper(), f"{_PREFIX}{group}".upper()):
+        if wanted in variables:
+            return f"Environment variable {variables[wanted]}"
+    return str(path)
+
+
+def _complaint(detail: ErrorDetails) -> str:
+    if detail["type"] == "extra_forbidden":
+        return "there is no such setting."
+    if detail["type"] == "model_type":
+        return f"this is a group of settings, not {detail['input']!r:.80}."
+    return f"{detail['msg']}, not {detail['input']!r:.80}."
+
+
+def _advice(detail: ErrorDetails) -> str:
+    loc = [str(part) for part in detail["loc"]]
+    if detail["type"] == "model_type":
+        return f"Write [{loc[0]}] on a line of its own, and its settings under it."
+    if detail["type"] != "extra_forbidden":
+        return "Correct the value, or leave it out to take the default."
+    if len(loc) == 1:
+        return _nearest(loc[0], list(Settings.model_fields))
+    group = Settings.model_fields[loc[0]].annotation
+    known = list(group.model_fields) if isinstance(group, type) and issubclass(group, BaseModel) else []
+    return _nearest(loc[-1], known)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]}?" if near else f"Known names: {', '.join(known)}."
