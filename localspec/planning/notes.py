@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from localspec.hardware.profile import HardwareProfile
+
 Severity = Literal["serious", "warning", "info"]
 
 _ORDER: dict[Severity, int] = {"serious": 0, "warning": 1, "info": 2}
@@ -25,6 +27,8 @@ class MachineFacts:
     physical_cores: int
     """Cores that this process may use."""
     logical_cores: int
+    machine_logical_cores: int
+    """Of the whole machine, whose load the load average counts."""
     memory_total_bytes: int
     memory_available_bytes: int
     load_average: float | None
@@ -46,6 +50,25 @@ class Note:
     severity: Severity
     text: str
     advice: str
+
+
+def machine_facts(profile: HardwareProfile, supports_gpu_offload: bool, system_info: str) -> MachineFacts:
+    """Return what the notes need of a profile and of the build of llama.cpp."""
+    host = profile.host
+    return MachineFacts(
+        architecture=host.machine,
+        physical_cores=host.physical_cores,
+        logical_cores=host.logical_cores,
+        machine_logical_cores=host.machine_logical_cores,
+        memory_total_bytes=host.memory_total_bytes,
+        memory_available_bytes=host.memory_available_bytes,
+        load_average=host.load_average[0] if host.load_average else None,
+        is_on_battery={"battery": True, "mains": False, "no_battery": False}.get(host.power),
+        supports_gpu_offload=supports_gpu_offload,
+        gpus=tuple(device.name for device in profile.devices if device.type == "gpu"),
+        integrated_gpus=tuple(device.name for device in profile.devices if device.type == "integrated_gpu"),
+        cpu_features=cpu_features(system_info),
+    )
 
 
 def cpu_features(system_info: str) -> frozenset[str] | None:
@@ -113,12 +136,13 @@ def _integrated_gpu(facts: MachineFacts) -> Iterator[Note]:
 
 
 def _busy(facts: MachineFacts) -> Iterator[Note]:
-    if facts.load_average is None or facts.load_average < 0.25 * facts.physical_cores or facts.load_average < 0.5:
+    cores = facts.machine_logical_cores
+    if facts.load_average is None or facts.load_average < max(0.5, 0.25 * cores):
         return
     yield Note(
         "high_load",
-        "serious" if facts.load_average >= 0.75 * facts.physical_cores else "warning",
-        f"Other programs kept {facts.load_average:.1f} of {facts.physical_cores} cores busy in the last minute. "
+        "serious" if facts.load_average >= 0.75 * cores else "warning",
+        f"On average {facts.load_average:.1f} programs wanted one of the {cores} logical cores in the last minute. "
         "llama.cpp's threads wait for each other in every layer, so one busy program can slow a step many times.",
         "Close them before you measure, or use fewer threads than there are cores.",
     )

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localspec.planning.notes import GIB, MachineFacts, cpu_features, notes_on
+from localspec.hardware.profile import Device, read_profile
+from localspec.planning.notes import GIB, MachineFacts, cpu_features, machine_facts, notes_on
 
 WORKSTATION = MachineFacts(
     architecture="x86_64",
     physical_cores=16,
     logical_cores=16,
+    machine_logical_cores=16,
     memory_total_bytes=64 * GIB,
     memory_available_bytes=48 * GIB,
     load_average=0.2,
@@ -66,6 +68,21 @@ def test_serious_notes_come_first() -> None:
     assert severities == sorted(severities, key=["serious", "warning", "info"].index)
 
 
+def test_the_load_is_the_whole_machines() -> None:
+    container = replace(WORKSTATION, physical_cores=2, logical_cores=2, machine_logical_cores=64, load_average=8.0)
+    assert "high_load" not in codes(container)
+
+
+def test_facts_come_from_the_profile() -> None:
+    gpu = Device("CUDA0", "a GPU", "gpu", "CUDA", GIB, 2 * GIB)
+    profile = read_profile((gpu,))
+    facts = machine_facts(profile, True, "CPU : AVX2 = 1")
+    assert facts.gpus == ("CUDA0",)
+    assert facts.integrated_gpus == ()
+    assert facts.physical_cores == profile.host.physical_cores
+    assert facts.cpu_features == frozenset({"AVX2"})
+
+
 def test_unknown_facts_give_no_note() -> None:
     facts = replace(WORKSTATION, gpus=(), load_average=None, is_on_battery=None, cpu_features=None)
     assert codes(facts) == {"no_gpu_device"}
@@ -88,6 +105,7 @@ def test_any_numbers_give_distinct_notes(cores: int, load: float | None, free: i
         WORKSTATION,
         gpus=(),
         physical_cores=cores,
+        machine_logical_cores=cores,
         load_average=load,
         memory_available_bytes=free,
         memory_total_bytes=total,
