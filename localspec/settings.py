@@ -115,9 +115,7 @@ class BenchGroup(_Group):
 class Settings(BaseSettings):
     """All groups. load_settings() reads them."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=False
-    )
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True)
 
     draft: DraftGroup = DraftGroup()
     sampling: SamplingGroup = SamplingGroup()
