@@ -1,0 +1,144 @@
+"""What llama.cpp and ggml say: caught, kept, and never printed.
+
+Their messages come in pieces. Pieces are joined to lines; lines go to the Python logger `localspec.llama` and into a
+short memory whose errors explain failures.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Literal
+
+import llama_cpp.llama_cpp as C
+
+Level = Literal["debug", "info", "warning", "error"]
+Listener = Callable[[str], None]
+
+NUM_KEPT = 200
+"""Lines that are remembered."""
+
+_LEVELS: dict[int, Level] = {0: "info", 1: "debug", 2: "info", 3: "warning", 4: "error"}
+_ALL_LEVELS: frozenset[Level] = frozenset(_LEVELS.values())
+_ERRORS: frozenset[Level] = frozenset({"error"})
+_WARNINGS: frozenset[Level] = frozenset({"warning"})
+_CONTINUED = 5
+_MAX_LINE = 4000
+
+logger = logging.getLogger("localspec.llama")
+# Without a handler of some kind logging would print warnings to stderr.
+logger.addHandler(logging.NullHandler())
+
+
+class LineLog:
+    """Joins pieces to lines and remembers the last ones."""
+
+    def __init__(self, num_kept: int = NUM_KEPT) -> None:
+        self._lock = threading.RLock()
+        self._lines: deque[tuple[int, Level, str]] = deque(maxlen=num_kept)
+        self._listeners: list[Listener] = []
+        self._partial = ""
+        self._level: Level = "info"
+        self._num_lines = 0
+
+    @property
+    def position(self) -> int:
+        """How many lines there have been; a mark for `since`."""
+        with self._lock:
+            return self._num_lines
+
+    def write(self, level: int, piece: bytes) -> None:
+        """Take a piece with ggml's level number. Pieces longer than a line are cut into lines."""
+        with self._lock:
+            text = piece.decode("utf-8", errors="replace")
+            if level != _CONTINUED:
+                if self._partial and not text.startswith("\n"):
+                    self._end_line()
+                self._level = _LEVELS.get(level, "info")
+            *complete, rest = (self._partial + text).split("\n")
+            for line in complete:
+                self._partial = line
+                self._end_line()
+            self._partial = rest[:_MAX_LINE]
+
+    def lines(self, since: int = 0, levels: Collection[Level] = _ALL_LEVELS) -> tuple[str, ...]:
+        """Return the remembered lines after a mark, oldest first."""
+        with self._lock:
+            return tuple(line for number, level, line in self._lines if number >= since and level in levels)
+
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
+        """Call `listener` with each line while the block runs. What it raises is dropped: it runs inside C."""
+        with self._lock:
+            self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
+
+    def _end_line(self) -> None:
+        line = printable(self._partial.rstrip())
+        self._partial = ""
+        if not line:
+            return
+        self._lines.append((self._num_lines, self._level, line))
+        self._num_lines += 1
+        logger.log(logging.getLevelNamesMapping()[self._level.upper()], "%s", line)
+        for listener in tuple(self._listeners):
+            with suppress(Exception):
+                listener(line)
+
+
+def printable(text: str) -> str:
+    """Return text without control characters, which a file's names may smuggle into messages."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text.expandtabs(1))
+
+
+_LOG = LineLog()
+
+
+@C.llama_log_callback  # type: ignore[untyped-decorator, unused-ignore]
+def _callback(level: int, piece: bytes | None, _: Any) -> None:
+    with suppress(Exception):
+        _LOG.write(level, piece or b"")
+
+
+def install() -> None:
+    """Make this module the receiver of both libraries' messages; importing the binding installs one that prints."""
+    C.llama_log_set(_callback, ctypes.c_void_p(0))
+
+
+def position() -> int:
+    """Return a mark: pass it as `since` to see only what is said later."""
+    return _LOG.position
+
+
+def tail(num_lines: int = 20, since: int = 0) -> tuple[str, ...]:
+    """Return the last lines of any level, oldest first."""
+    lines = _LOG.lines(since)
+    return lines[-num_lines:] if num_lines > 0 else ()
+
+
+def recent_errors(since: int = 0) -> tuple[str, ...]:
+    """Return the remembered errors, oldest first."""
+    return _LOG.lines(since, _ERRORS)
+
+
+def last_error(since: int = 0) -> str:
+    """Return the latest error, or the latest warning if there is none; empty if neither."""
+    lines = recent_errors(since) or _LOG.lines(since, _WARNINGS)
+    return lines[-1] if lines else ""
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Call `listener` with each line that the libraries log while the block runs."""
+    with _LOG.listening(listener):
+        yield
