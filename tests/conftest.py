@@ -1,0 +1,26 @@
+"""What all tests share: folders of their own, and an environment without the user's settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+_FOLDERS = ("LOCALSPEC_CONFIG", "LOCALSPEC_DATA", "LOCALSPEC_CACHE", "LOCALSPEC_LOG")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep every test out of the user's folders and settings; one set for all, so that model copies are shared."""
+    base = tmp_path_factory.mktemp("localspec")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.upper().startswith("LOCALSPEC_")]:
+            patch.delenv(name)
+        for name in _FOLDERS:
+            patch.setenv(name, str(base / name.removeprefix("LOCALSPEC_").lower()))
+        # Tables are compared as text: no colours, and the same width wherever the tests run.
+        patch.setenv("NO_COLOR", "1")
+        patch.setenv("COLUMNS", "120")
+        patch.delenv("FORCE_COLOR", raising=False)
+        yield
