@@ -1,0 +1,95 @@
+"""Medians, percentiles and intervals of few measurements.
+
+A percentile-bootstrap interval of the median of n values lies between the smallest and the largest, and those enclose
+the true median with probability 1 - 2 / 2^n only: 75 % for three pairs. Taken alone it would call one in four
+comparisons of two equal things a difference (simulated: 27 % at 3, 12 % at 4, 7 to 12 % at 5 to 9, 6 % from 10 on).
+So below MIN_BOOTSTRAP_PAIRS a ratio's interval also covers Student's interval of the mean log ratio. Simulated with
+normal, uniform and heavy-tailed noise, 2 to 6 % of the calls are then false.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+MIN_BOOTSTRAP_PAIRS = 10
+"""From this many values on the bootstrap interval stands alone."""
+
+NUM_RESAMPLES = 10_000
+
+_STUDENT_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)
+"""97.5 % quantiles of Student's t for 1 to 8 degrees of freedom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A median and its 95 % interval. One value alone has no interval."""
+
+    median: float
+    low: float | None
+    high: float | None
+    pairs: int
+    """Values that it rests on."""
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the middle value, or the mean of the two middle ones.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    return percentile(values, 50.0)
+
+
+def percentile(values: Sequence[float], rank: float) -> float:
+    """Return the percentile `rank` (0 to 100), interpolated linearly between neighbours.
+
+    Raises:
+        ValueError: there are no values, or the rank is not a percentage.
+    """
+    if not values:
+        raise ValueError("no values")
+    if not 0.0 <= rank <= 100.0:
+        raise ValueError(f"rank {rank} is not within 0 to 100")
+    return float(np.percentile(np.asarray(values, dtype=np.float64), rank))
+
+
+def bootstrap_median(values: Sequence[float], rng: np.random.Generator) -> Estimate:
+    """Return the median with its 95 % percentile-bootstrap interval (Efron 1979), from NUM_RESAMPLES resamples.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    middle = median(values)
+    if len(values) == 1:
+        return Estimate(middle, None, None, 1)
+    data = np.asarray(values, dtype=np.float64)
+    resamples = data[rng.integers(0, len(data), size=(NUM_RESAMPLES, len(data)))]
+    low, high = np.percentile(np.median(resamples, axis=1), (2.5, 97.5))
+    # Interpolation may move a bound by the last bit past a median that all resamples share.
+    return Estimate(middle, min(float(low), middle), max(float(high), middle), len(values))
+
+
+def estimate_ratio(ratios: Sequence[float], rng: np.random.Generator) -> Estimate:
+    """Return the median of paired ratios with a 95 % interval that is honest for few pairs too (see above).
+
+    Raises:
+        ValueError: there are no ratios, or one is not positive and finite.
+    """
+    if any(not (math.isfinite(ratio) and ratio > 0.0) for ratio in ratios):
+        raise ValueError("ratios must be positive and finite")
+    estimate = bootstrap_median(ratios, rng)
+    if estimate.low is None or estimate.high is None or len(ratios) >= MIN_BOOTSTRAP_PAIRS:
+        return estimate
+    logs = np.log(np.asarray(ratios, dtype=np.float64))
+    reach = _STUDENT_975[len(ratios) - 2] * float(logs.std(ddof=1)) / math.sqrt(len(ratios))
+    centre = float(logs.mean())
+    return Estimate(
+        estimate.median,
+        min(estimate.low, math.exp(centre - reach)),
+        max(estimate.high, math.exp(centre + reach)),
+        estimate.pairs,
+    )
