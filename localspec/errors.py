@@ -1,14 +1,14 @@
 """Every failure that a user may see.
 
-    LocalspecError
-    ├── UsageError        the request cannot be carried out as written
-    ├── SettingsError     a settings file, flag or environment variable is wrong
-    ├── ModelFileError    a GGUF file is missing, damaged or not supported
-    ├── ModelLoadError    llama.cpp could not load a readable file
-    ├── TemplateError     the model's chat template objects to the conversation
-    ├── DecodeError       llama.cpp refused or failed a step
-    ├── MissingSymbolError  this build of llama.cpp lacks a function that is needed
-    └── EngineDiedError   the engine process ended without being asked to
+LocalspecError
+├── UsageError        the request cannot be carried out as written
+├── SettingsError     a settings file, flag or environment variable is wrong
+├── ModelFileError    a GGUF file is missing, damaged or not supported
+├── ModelLoadError    llama.cpp could not load a readable file
+├── TemplateError     the model's chat template objects to the conversation
+├── DecodeError       llama.cpp refused or failed a step
+├── MissingSymbolError  this build of llama.cpp lacks a function that is needed
+└── EngineDiedError   the engine process ended without being asked to
 """
 
 
