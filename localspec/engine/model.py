@@ -35,7 +35,7 @@ class SequenceModel(Protocol):
         """
 
     def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> None:
-        """Append any number of tokens in batches; logits for the last one only. What is done when it is cancelled stays.
+        """Append any number of tokens in batches, with logits for the last one. Batches done before a cancel stay.
 
         Raises:
             Cancelled: an abort was asked for.
@@ -48,6 +48,13 @@ class SequenceModel(Protocol):
         Raises:
             DecodeError: this memory cannot roll back.
         """
+
+    def keep_prefix(self, tokens: Sequence[int]) -> int:
+        """Cut the cache to what it shares with the beginning of `tokens`, at least one token short of all of them,
+        and return how many that are."""
+
+    def clear(self) -> None:
+        """Forget everything."""
 
     def argmax(self, row: int) -> int:
         """Return the most probable token of a row of the last step."""

@@ -1,4 +1,4 @@
-"""What the app asks of the engine process. Each request has an id, and every event that answers it carries the same id."""
+"""What the app asks of the engine process. Each request has an id, which the events that answer it carry too."""
 
 from __future__ import annotations
 
@@ -79,20 +79,22 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class ExplainDifference:
-    """Replay two outputs that differ and measure whether rounding explains it. Answers: PrefillProgress …, DifferenceExplained.
+    """Replay two outputs that differ and measure whether rounding explains it.
 
-    The target reads prompt + common tokens twice: the generated part in single steps, then in
-    batches as a verification does.
+    Answers: PrefillProgress …, DifferenceExplained.
+
+    The target reads the prompt and the common tokens twice: the answer in single steps, then in the very
+    batches of the speculative arm, rejected drafts included.
     """
 
     id: int
     prompt: tuple[int, ...]
     common: tuple[int, ...]
     """Emitted tokens that both outputs share, at whose end they part."""
-    baseline_token: int
-    speculative_token: int
-    round_widths: tuple[int, ...]
-    """Tokens that each verification of the speculative arm decoded, in order (drafted + 1)."""
+    drafted: tuple[tuple[int, ...], ...]
+    """Draft tokens of each of the speculative arm's rounds, round 0 left out."""
+    num_accepted: tuple[int, ...]
+    """How many of them each round accepted."""
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     type: Literal["explain_difference"] = "explain_difference"
 
@@ -113,7 +115,8 @@ class Quantize:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Stop the request with this target id as soon as possible. It ends with its usual last event, marked cancelled, or EngineFailed."""
+    """Stop a request as soon as possible. A generation ends with GenerationFinished, marked cancelled; others with
+    EngineFailed of kind Cancelled."""
 
     id: int
     request_id: int
@@ -129,14 +132,6 @@ class Unload:
 
 
 Request = Annotated[
-    Probe
-    | ReadHeader
-    | LoadModels
-    | Configure
-    | Generate
-    | ExplainDifference
-    | Quantize
-    | Cancel
-    | Unload,
+    Probe | ReadHeader | LoadModels | Configure | Generate | ExplainDifference | Quantize | Cancel | Unload,
     Field(discriminator="type"),
 ]

@@ -1,0 +1,105 @@
+"""Drafting with a second, smaller model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localspec.engine.drafting.drafter import Draft
+from localspec.engine.model import Progress, SequenceModel
+from localspec.engine.values import DraftStop
+
+
+class DraftModelDrafter:
+    """Greedy continuation by the draft model, which decodes each token of the text only once.
+
+    After m of k drafted tokens are accepted its cache already holds the accepted ones (all but the k-th), so
+    the next round feeds it only what it has not seen: the correction, or after a full acceptance the k-th
+    token and the bonus. llama.cpp's own loop decodes the whole verification batch again.
+    """
+
+    def __init__(self, model: SequenceModel, name: str, p_min: float) -> None:
+        """Take a model.
+
+        Args:
+            model: must be able to roll back; the caller closes it.
+            name: what screens call it.
+            p_min: stop before the first token whose probability, in the draft's full softmax, is lower.
+        """
+        self._model = model
+        self._name = name
+        self._p_min = p_min
+        self._text: list[int] = []
+        self._has_foreign_token = False
+
+    @property
+    def name(self) -> str:
+        """What screens and reports call it."""
+        return self._name
+
+    def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
+        """Read a prompt; what the cache shares with it is kept."""
+        self._text = list(prompt)
+        self._has_foreign_token = self._is_foreign(prompt)
+        if self._has_foreign_token or len(prompt) > self._model.n_ctx:
+            return
+        kept = self._model.keep_prefix(prompt)
+        self._model.prefill(prompt[kept:], progress)
+
+    def draft(self, limit: int) -> Draft:
+        """Propose at most `limit` tokens, fewer where the draft's context or confidence ends."""
+        if self._has_foreign_token:
+            return Draft((), "silent")
+        room = self._model.n_ctx - len(self._text)
+        if room < 0:
+            return Draft((), "room")
+        # The last proposal needs no cell: it is never decoded here before the target has accepted it.
+        most = min(limit, room + 1)
+        tokens: list[int] = []
+        probabilities: list[float] = []
+        stop: DraftStop = "n_max" if most == limit else "room"
+        is_complete = False
+        try:
+            self._catch_up()
+            while True:
+                if self._p_min > 0.0:
+                    token, probability = self._model.argmax_with_probability(0)
+                    if probability < self._p_min:
+                        stop = "p_min"
+                        break
+                    probabilities.append(probability)
+                else:
+                    token = self._model.argmax(0)
+                tokens.append(token)
+                if len(tokens) == most:
+                    break
+                self._model.decode((token,), 1)
+            is_complete = True
+        finally:
+            if not is_complete:
+                self._model.truncate(len(self._text) - 1)
+        return Draft(tuple(tokens), stop, tuple(probabilities) if self._p_min > 0.0 else None)
+
+    def _catch_up(self) -> None:
+        """Decode what the cache lacks of the text, so that logits after its last token are there."""
+        if len(self._model.tokens) >= len(self._text):
+            self._model.truncate(len(self._text) - 1)
+        unseen = self._text[len(self._model.tokens) :]
+        if len(unseen) > 2:
+            self._model.prefill(unseen)
+        else:
+            self._model.decode(unseen, 1)
+
+    def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
+        """Append what the target emitted, and cut from the cache what it did not."""
+        length = len(self._text)
+        num_drafted_in_cache = max(len(self._model.tokens) - length, 0)
+        self._model.truncate(length + min(num_accepted, num_drafted_in_cache))
+        self._text.extend(tokens)
+        self._has_foreign_token = self._has_foreign_token or self._is_foreign(tokens)
+
+    def _is_foreign(self, tokens: Sequence[int]) -> bool:
+        """Whether the target used an id that a draft of a smaller padded vocabulary lacks."""
+        return any(token >= self._model.n_vocab for token in tokens)
+
+    def close(self) -> None:
+        """Free nothing: the model belongs to the engine."""

@@ -1,0 +1,109 @@
+"""A model with its context, and what llama.cpp says of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from localspec.engine.llama.abort import AbortFlag
+from localspec.engine.llama.chat import ChatFormat
+from localspec.engine.llama.context import LlamaContext
+from localspec.engine.llama.header import read_header
+from localspec.engine.llama.model import LlamaModel
+from localspec.engine.llama.names import header_quantisation
+from localspec.engine.values import MAX_DRAFT_TOKENS, ContextSettings, ModelInfo
+from localspec.errors import ModelLoadError
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """Weights, context and chat format that are used together."""
+
+    model: LlamaModel
+    context: LlamaContext
+    chat: ChatFormat
+    can_roll_back: bool
+
+    @property
+    def info(self) -> ModelInfo:
+        """What is loaded, read back from llama.cpp."""
+        model, context, settings = self.model, self.context, self.context.settings
+        return ModelInfo(
+            path=model.header.path,
+            name=model.name,
+            architecture=model.header.architecture,
+            description=model.description,
+            quantisation=header_quantisation(model.header),
+            num_params=model.num_params,
+            size_bytes=model.size_bytes,
+            n_vocab=model.vocabulary.n_tokens,
+            n_ctx=context.n_ctx,
+            n_ctx_train=model.n_ctx_train,
+            n_threads=context.n_threads,
+            n_threads_batch=context.n_threads_batch,
+            n_gpu_layers=settings.n_gpu_layers,
+            type_k=settings.type_k,
+            type_v=settings.type_v,
+            flash_attn=settings.flash_attn,
+            can_roll_back=self.can_roll_back,
+            template=self.chat.source,
+            end_tokens=tuple(sorted(model.vocabulary.end_tokens)),
+        )
+
+    def close(self) -> None:
+        """Free the context, then the weights."""
+        self.context.close()
+        self.model.close()
+
+
+def load(
+    path: str, settings: ContextSettings, n_threads: int, abort: AbortFlag, progress: Callable[[float], bool]
+) -> LoadedModel:
+    """Load a model and make its context.
+
+    Args:
+        path: a GGUF, or any shard of a split one.
+        settings: placement and context.
+        n_threads: physical cores, for thread counts of 0.
+        abort: stops the context's steps.
+        progress: called with a fraction from 0 to 1; returning False cancels.
+
+    Raises:
+        ModelFileError: the file is missing or damaged.
+        ModelLoadError: llama.cpp could not load it, or it cannot generate.
+        TemplateError: its chat template is not Jinja.
+        Cancelled: progress said so.
+    """
+    _check(settings)
+    header = read_header(path, with_tensors=False, max_array=0)
+    model = LlamaModel(header, settings, progress)
+    try:
+        if not model.can_generate:
+            raise ModelLoadError(
+                f"{model.name} is a {header.architecture} model, which does not generate text token by token.",
+                "Choose a decoder model.",
+            )
+        context = LlamaContext(model, settings, n_threads, abort)
+        try:
+            return LoadedModel(model, context, ChatFormat(model.handle, model.vocabulary), context.can_roll_back())
+        except BaseException:
+            context.close()
+            raise
+    except BaseException:
+        model.close()
+        raise
+
+
+def _check(settings: ContextSettings) -> None:
+    least = MAX_DRAFT_TOKENS + 1
+    if not least <= settings.n_ubatch <= settings.n_batch:
+        raise ModelLoadError(
+            f"n_batch is {settings.n_batch} and n_ubatch is {settings.n_ubatch}.",
+            f"They must keep {least} <= n_ubatch <= n_batch, so that a verification fits one step.",
+        )
+    if settings.n_ctx < 0 or settings.n_threads < 0 or settings.n_threads_batch < 0:
+        raise ModelLoadError(
+            f"n_ctx {settings.n_ctx}, n_threads {settings.n_threads}, n_threads_batch {settings.n_threads_batch}: "
+            "none may be negative.",
+            "0 takes the default.",
+        )

@@ -1,0 +1,191 @@
+"""What the worker has loaded, and each request carried out on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Literal
+
+from localspec.engine.drafting.draft_model import DraftModelDrafter
+from localspec.engine.drafting.drafter import Drafter
+from localspec.engine.drafting.ngram import NgramDrafter
+from localspec.engine.events import Configured, LoadProgress, ModelsLoaded, PrefillProgress
+from localspec.engine.llama.abort import AbortFlag
+from localspec.engine.llama.difference import explain_difference
+from localspec.engine.llama.generation import Emit, Generation
+from localspec.engine.llama.loading import LoadedModel, load
+from localspec.engine.llama.vocabulary import vocabulary_difference
+from localspec.engine.pacing import check_speculation
+from localspec.engine.requests import Configure, ExplainDifference, Generate, LoadModels
+from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings, SpeculationState
+from localspec.errors import LocalspecError, UsageError
+
+_STEP = 0.01
+
+
+class Runtime:
+    """Target, draft and drafter of one process. One request at a time; `abort` may be set from any thread."""
+
+    def __init__(self, emit: Emit, abort: AbortFlag, n_threads: int, clock: Callable[[], float] = perf_counter) -> None:
+        """Start with nothing loaded.
+
+        Args:
+            emit: takes each event.
+            abort: stops whatever runs.
+            n_threads: physical cores.
+            clock: seconds.
+        """
+        self._emit = emit
+        self._abort = abort
+        self._n_threads = n_threads
+        self._clock = clock
+        self._target: LoadedModel | None = None
+        self._draft: LoadedModel | None = None
+        self._drafter: Drafter | None = None
+        self._state = SpeculationState(False, "off", "", "nothing is loaded", SpeculationSettings())
+
+    def load_models(self, request: LoadModels) -> None:
+        """Replace what is loaded. A draft that cannot be used leaves the target loaded, with the reason.
+
+        Raises:
+            LocalspecError: the target cannot be loaded; nothing is loaded then.
+            Cancelled: an abort was asked for; nothing is loaded then.
+        """
+        check_speculation(request.speculation)
+        started = self._clock()
+        self.close()
+        self._target = load(
+            request.target_path, request.context, self._n_threads, self._abort, self._progress(request.id, "target")
+        )
+        failure = ""
+        if request.draft_path:
+            try:
+                failure = self._load_draft(request.id, request.draft_path, request.draft_context)
+            except LocalspecError as error:
+                failure = error.message
+            except BaseException:
+                self.close()
+                raise
+        self._use(request.speculation, failure)
+        self._emit(
+            ModelsLoaded(
+                id=request.id,
+                target=self._target.info,
+                draft=self._draft_info,
+                draft_failure=failure,
+                speculation=self._state,
+                load_s=self._clock() - started,
+            )
+        )
+
+    def configure(self, request: Configure) -> None:
+        """Change the drafter; another draft model is loaded first if one is named. The target stays as it is.
+
+        Raises:
+            LocalspecError: nothing is loaded, or the settings cannot work together; the old drafter stays.
+            Cancelled: an abort was asked for while a draft was loading; no draft is loaded then.
+        """
+        check_speculation(request.speculation)
+        self._need_target()
+        failure = ""
+        is_other = self._draft is None or (
+            request.draft_path != self._draft.model.header.path or request.draft_context != self._draft.context.settings
+        )
+        if request.draft_path is not None and is_other:
+            self._close_draft()
+            try:
+                failure = self._load_draft(request.id, request.draft_path, request.draft_context)
+            except LocalspecError as error:
+                failure = error.message
+        self._use(request.speculation, failure)
+        self._emit(Configured(request.id, self._draft_info, self._state))
+
+    def generate(self, request: Generate, received_s: float) -> None:
+        """Answer with the events of a generation; see Generation.run for what it raises."""
+        Generation(self._need_target(), self._drafter, self._state, self._emit, received_s, self._clock).run(request)
+
+    def explain_difference(self, request: ExplainDifference) -> None:
+        """Answer with what a replay finds; see difference.py for what it raises."""
+        started = last = self._clock()
+
+        def progress(num_done: int, num_total: int) -> None:
+            nonlocal last
+            now = self._clock()
+            if now - last >= 0.1:
+                last = now
+                self._emit(PrefillProgress(request.id, "target", num_done, num_total, now - started))
+
+        self._emit(explain_difference(self._need_target().context, request, progress))
+
+    def close(self) -> None:
+        """Free everything."""
+        self._close_draft()
+        if self._target is not None:
+            self._target.close()
+            self._target = None
+        self._state = SpeculationState(False, "off", "", "nothing is loaded", SpeculationSettings())
+
+    def _need_target(self) -> LoadedModel:
+        if self._target is None:
+            raise UsageError("No model is loaded.", "Load a target first.")
+        return self._target
+
+    @property
+    def _draft_info(self) -> ModelInfo | None:
+        return self._draft.info if self._draft is not None else None
+
+    def _load_draft(self, request_id: int, path: str, settings: ContextSettings) -> str:
+        """Load a draft and return why it cannot be used, or an empty string."""
+        draft = load(path, settings, self._n_threads, self._abort, self._progress(request_id, "draft"))
+        difference = vocabulary_difference(self._need_target().model.vocabulary, draft.model.vocabulary)
+        if difference:
+            reason = f"{draft.model.name} is no draft for this target: {difference}"
+        elif not draft.can_roll_back:
+            reason = f"{draft.model.name} cannot take back tokens (recurrent memory), so it cannot draft"
+        else:
+            self._draft = draft
+            return ""
+        draft.close()
+        return reason
+
+    def _use(self, settings: SpeculationSettings, draft_failure: str) -> None:
+        """Make the drafter that the settings name, or say why there is none."""
+        if self._drafter is not None:
+            self._drafter.close()
+        self._drafter, reason = None, ""
+        if settings.method == "off":
+            reason = "switched off"
+        elif not self._need_target().can_roll_back:
+            reason = (
+                f"{self._need_target().model.name} cannot take back rejected tokens: its memory is recurrent "
+                "and holds no earlier state"
+            )
+        elif settings.method == "ngram":
+            self._drafter = NgramDrafter(settings.ngram_min, settings.ngram_max)
+        elif self._draft is not None:
+            name = f"draft {self._draft.model.name} {self._draft.info.quantisation}".rstrip()
+            self._drafter = DraftModelDrafter(self._draft.context, name, settings.p_min)
+        else:
+            reason = draft_failure or "no draft model is loaded"
+        name = self._drafter.name if self._drafter is not None else ""
+        self._state = SpeculationState(self._drafter is not None, settings.method, name, reason, settings)
+
+    def _close_draft(self) -> None:
+        if self._drafter is not None:
+            self._drafter.close()
+            self._drafter = None
+        if self._draft is not None:
+            self._draft.close()
+            self._draft = None
+
+    def _progress(self, request_id: int, model: Literal["target", "draft"]) -> Callable[[float], bool]:
+        last = -1.0
+
+        def report(fraction: float) -> bool:
+            nonlocal last
+            if fraction - last >= _STEP or fraction >= 1.0:
+                last = fraction
+                self._emit(LoadProgress(request_id, model, fraction))
+            return not self._abort.is_set
+
+        return report

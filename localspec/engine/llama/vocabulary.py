@@ -1,0 +1,139 @@
+"""Tokens and their text."""
+
+from __future__ import annotations
+
+import codecs
+import ctypes
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import llama_cpp.llama_cpp as C
+
+from localspec.errors import DecodeError
+
+_MAX_SIZE_DIFFERENCE = 128
+_FIRST_COMPARED_ID = 5
+
+
+class Vocabulary:
+    """Tokeniser of one loaded model. Pieces are bytes: a token may hold part of a character."""
+
+    def __init__(self, model: Any) -> None:
+        self._vocab = C.llama_model_get_vocab(model)
+        self.n_tokens: int = C.llama_vocab_n_tokens(self._vocab)
+        self.type: int = C.llama_vocab_type(self._vocab)
+        self.bos: int = C.llama_vocab_bos(self._vocab)
+        self.eos: int = C.llama_vocab_eos(self._vocab)
+        self.adds_bos: bool = C.llama_vocab_get_add_bos(self._vocab)
+        self.adds_eos: bool = C.llama_vocab_get_add_eos(self._vocab)
+        self._pieces: dict[tuple[int, bool], bytes] = {}
+
+    @property
+    def handle(self) -> Any:
+        """llama.cpp's vocabulary pointer."""
+        return self._vocab
+
+    @cached_property
+    def end_tokens(self) -> frozenset[int]:
+        """Every id that ends a generation, as llama.cpp sees it."""
+        return frozenset(token for token in range(self.n_tokens) if C.llama_vocab_is_eog(self._vocab, token))
+
+    def is_control(self, token: int) -> bool:
+        """Whether a token is a special one that stands for no text."""
+        return bool(C.llama_vocab_is_control(self._vocab, token))
+
+    def tokenize(self, text: str, add_special: bool, parse_special: bool) -> list[int]:
+        """Return the token ids of a text.
+
+        Args:
+            text: what to tokenise; lone surrogates become "?".
+            add_special: put BOS and EOS where the model wants them.
+            parse_special: read special tokens written out in the text, as chat templates need.
+
+        Raises:
+            DecodeError: llama.cpp's tokeniser failed.
+        """
+        raw = text.encode("utf-8", "replace")
+        if "\0" in text and not raw:
+            return []
+        size = len(raw) + 8
+        for _ in range(2):
+            buffer = (C.llama_token * size)()
+            count = C.llama_tokenize(self._vocab, raw, len(raw), buffer, size, add_special, parse_special)
+            if count >= 0:
+                return buffer[:count]
+            size = -count
+        raise DecodeError(
+            f"llama.cpp could not tokenise a text of {len(raw)} bytes.", "Shorten the text, or report the model file."
+        )
+
+    def piece(self, token: int, with_special: bool = False) -> bytes:
+        """Return the bytes of a token; special tokens have none unless they are asked for."""
+        key = (token, with_special)
+        cached = self._pieces.get(key)
+        if cached is None:
+            cached = self._pieces[key] = self._read_piece(token, with_special)
+        return cached
+
+    def _read_piece(self, token: int, with_special: bool) -> bytes:
+        size = 64
+        for _ in range(2):
+            buffer = ctypes.create_string_buffer(size)
+            count = C.llama_token_to_piece(self._vocab, token, buffer, size, 0, with_special)
+            if count >= 0:
+                return buffer.raw[:count]
+            size = -count
+        return b""
+
+    def token_text(self, token: int) -> bytes:
+        """Return a token as the file spells it, such as `▁the` or `<|im_end|>`."""
+        return bytes(C.llama_vocab_get_text(self._vocab, token) or b"")
+
+
+class TextDecoder:
+    """Turns pieces into text as far as it is certain: an incomplete character waits for its rest."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def feed(self, token: int) -> str:
+        """Return the text that became readable with this token."""
+        return self._utf8.decode(self._vocabulary.piece(token))
+
+    def finish(self) -> str:
+        """Return what is left: a replacement character for bytes that never became one."""
+        return self._utf8.decode(b"", final=True)
+
+
+def detokenize(vocabulary: Vocabulary, tokens: Sequence[int], with_special: bool = False) -> bytes:
+    """Return the bytes of several tokens, one after the other."""
+    return b"".join(vocabulary.piece(token, with_special) for token in tokens)
+
+
+def vocabulary_difference(target: Vocabulary, draft: Vocabulary) -> str:
+    """Say why two vocabularies are no pair, or return an empty string.
+
+    The rule is llama.cpp's (common/speculative.cpp): same type, same use of BOS and EOS, sizes at most 128
+    apart, and equal token texts from id 5 on over the common range.
+    """
+    if target.type != draft.type:
+        return f"the target's vocabulary is of type {target.type}, the draft's of type {draft.type}"
+    for name in ("adds_bos", "adds_eos"):
+        if getattr(target, name) != getattr(draft, name):
+            return f"one of the two {name.replace('_', ' ').replace('bos', 'BOS').replace('eos', 'EOS')}, the other not"
+    for flag, name in (("adds_bos", "bos"), ("adds_eos", "eos")):
+        if getattr(target, flag) and getattr(target, name) != getattr(draft, name):
+            return f"{name.upper()} is token {getattr(target, name)} in the target, {getattr(draft, name)} in the draft"
+    if abs(target.n_tokens - draft.n_tokens) > _MAX_SIZE_DIFFERENCE:
+        return f"the target has {target.n_tokens} tokens, the draft {draft.n_tokens}"
+    for token in range(_FIRST_COMPARED_ID, min(target.n_tokens, draft.n_tokens)):
+        ours, theirs = target.token_text(token), draft.token_text(token)
+        if ours != theirs:
+            return f"token {token} is {_shown(ours)} in the target, {_shown(theirs)} in the draft"
+    return ""
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode("utf-8", "replace"))

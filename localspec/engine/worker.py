@@ -1,0 +1,187 @@
+"""The engine process: `python -m localspec.engine.worker`. Requests come on stdin, events go to fd 1's first owner.
+
+The very first act is to move fd 1 away, so that nothing that C or Python prints can get between the events. The
+process ends when stdin does: when its parent closes it, or dies.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from time import perf_counter
+from typing import BinaryIO
+
+
+def _take_stdout() -> BinaryIO:
+    """Return a private copy of fd 1, and let fd 1 be stderr from now on."""
+    events = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    return events
+
+
+_EVENTS = _take_stdout() if __name__ == "__main__" else None
+
+import logging  # noqa: E402
+
+from localspec.engine import wire  # noqa: E402
+from localspec.engine.events import EngineFailed, Event, HeaderRead, Probed, Quantized, QuantizeProgress, Unloaded  # noqa: E402
+from localspec.engine.llama import library, log  # noqa: E402
+from localspec.engine.llama.abort import AbortFlag  # noqa: E402
+from localspec.engine.llama.header import read_header  # noqa: E402
+from localspec.engine.llama.quantize import quantize  # noqa: E402
+from localspec.engine.llama.runtime import Runtime  # noqa: E402
+from localspec.engine.model import Cancelled  # noqa: E402
+from localspec.engine.requests import (  # noqa: E402
+    Cancel,
+    Configure,
+    ExplainDifference,
+    Generate,
+    LoadModels,
+    Probe,
+    Quantize,
+    ReadHeader,
+    Request,
+    Unload,
+)
+from localspec.errors import LocalspecError  # noqa: E402
+from localspec.hardware.cores import read_cores  # noqa: E402
+
+
+class Worker:
+    """Carries out requests in order on the main thread, while another reads stdin and hears Cancel at once."""
+
+    def __init__(self, requests: BinaryIO, events: BinaryIO) -> None:
+        """Take the two ends of the wire."""
+        self._requests = requests
+        self._events = events
+        self._queue: queue.SimpleQueue[tuple[Request, float] | None] = queue.SimpleQueue()
+        self._abort = AbortFlag()
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._running_id: int | None = None
+        self._cancelled_ids: set[int] = set()
+        self._n_threads = read_cores().physical
+        self._runtime = Runtime(self.emit, self._abort, self._n_threads)
+
+    def emit(self, event: Event) -> None:
+        """Write an event as one line."""
+        line = memoryview(wire.encode_event(event))
+        with self._writing:
+            while line:
+                line = line[self._events.write(line) or 0 :]
+
+    def run(self) -> None:
+        """Serve until Unload or the end of stdin."""
+        library.start_library()
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        while (item := self._queue.get()) is not None:
+            request, received_s = item
+            if not self._begin(request):
+                self._fail(request, Cancelled())
+                continue
+            try:
+                self._carry_out(request, received_s)
+            except (LocalspecError, Cancelled) as error:
+                self._fail(request, error)
+            except MemoryError:
+                self._fail(
+                    request, LocalspecError("This machine has no memory left.", "Use a smaller model or context.")
+                )
+            finally:
+                self._end(request)
+            if isinstance(request, Unload):
+                break
+
+    def _begin(self, request: Request) -> bool:
+        with self._lock:
+            if request.id in self._cancelled_ids:
+                return False
+            self._running_id = request.id
+            self._abort.clear()
+            return True
+
+    def _end(self, request: Request) -> None:
+        with self._lock:
+            self._running_id = None
+            self._cancelled_ids.discard(request.id)
+
+    def _read(self) -> None:
+        for line in self._requests:
+            received_s = perf_counter()
+            try:
+                request = wire.decode_request(line)
+            except LocalspecError as error:
+                self.emit(EngineFailed(0, type(error).__name__, error.message, error.hint))
+                continue
+            if not isinstance(request, Cancel):
+                self._queue.put((request, received_s))
+                continue
+            with self._lock:
+                self._cancelled_ids.add(request.request_id)
+                if self._running_id == request.request_id:
+                    self._abort.set()
+        # Nobody listens any more, and the main thread may be inside a long step of llama.cpp.
+        os._exit(0)
+
+    def _carry_out(self, request: Request, received_s: float) -> None:
+        match request:
+            case Probe():
+                self.emit(Probed(request.id, library.build_info(), library.devices()))
+            case ReadHeader():
+                header = read_header(request.path, request.with_tensors, request.max_array)
+                self.emit(HeaderRead(request.id, header))
+            case LoadModels():
+                self._runtime.load_models(request)
+            case Configure():
+                self._runtime.configure(request)
+            case Generate():
+                self._runtime.generate(request, received_s)
+            case ExplainDifference():
+                self._runtime.explain_difference(request)
+            case Quantize():
+                self._quantize(request)
+            case Unload():
+                self._runtime.close()
+                self.emit(Unloaded(request.id))
+            case Cancel():
+                pass
+
+    def _quantize(self, request: Quantize) -> None:
+        size_bytes = quantize(
+            request.source_path,
+            request.destination_path,
+            request.quantisation,
+            request.prune_layers,
+            request.n_threads or self._n_threads,
+            lambda num_done, num_total: self.emit(QuantizeProgress(request.id, num_done, num_total)),
+        )
+        self.emit(Quantized(request.id, request.destination_path, size_bytes))
+
+    def _fail(self, request: Request, error: LocalspecError | Cancelled) -> None:
+        if isinstance(error, Cancelled):
+            self.emit(EngineFailed(request.id, "Cancelled", "Cancelled.", ""))
+            return
+        self.emit(
+            EngineFailed(request.id, type(error).__name__, error.message, error.hint, log_tail=tuple(log.tail(20)))
+        )
+
+
+def main() -> int:
+    """Run the process and return its exit status."""
+    if _EVENTS is None:
+        raise RuntimeError("run it as a program: python -m localspec.engine.worker")
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        Worker(sys.stdin.buffer, _EVENTS).run()
+    except BrokenPipeError:
+        return 0
+    finally:
+        sys.stderr.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    # llama.cpp's destructors at interpreter exit are not needed, and can hang on some GPU drivers.
+    os._exit(main())
