@@ -1,0 +1,209 @@
+"""`localspec chat`: a plain line-mode chat. Answers go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import cast
+
+from localspec.cli.failures import EXIT_DONE, say_failure
+from localspec.cli.figures import milliseconds_text, percent_text, rate_text
+from localspec.cli.options import ChatChoice
+from localspec.cli.screen import notices_console, progress
+from localspec.cli.services import Services
+from localspec.cli.text import one_line, printable
+from localspec.engine.events import LoadProgress, ModelsLoaded
+from localspec.engine.interface import Engine
+from localspec.engine.values import FinishReason, Method, SpeculationSettings, SpeculationState
+from localspec.errors import EngineDiedError, LocalspecError, UsageError
+from localspec.session.conversation import Answer, Conversation
+from localspec.session.loading import context_settings, load_models, sampling_settings, speculation_settings
+from localspec.settings import Flags, Settings, load_settings
+
+HELP = """\
+/on           draft again, in the way that was last in use
+/off          draft nothing
+/method NAME  off, draft or ngram
+/clear        forget the conversation
+/help         these lines
+/quit         leave; Ctrl-D does the same
+Ctrl-C stops an answer."""
+
+_ENDINGS: dict[FinishReason, str] = {
+    "stop": "",
+    "stop_string": "",
+    "length": "cut at --max-tokens",
+    "context_full": "the context is full: /clear starts over, --n-ctx gives more room",
+    "cancelled": "stopped",
+}
+
+
+def run_chat(services: Services, choice: ChatChoice, flags: Flags) -> int:
+    """Chat until /quit or the end of the input, and return the exit code."""
+    settings = load_settings(flags)
+    method = _first_method(choice, settings)
+    # Each answer is one run of the loop, so that Ctrl-C cancels the answer in it and nothing else.
+    with asyncio.Runner() as runner:
+        engine = services.make_engine()
+        try:
+            chat = _Chat(runner, engine, choice, settings, method)
+            chat.load()
+            chat.talk()
+        finally:
+            runner.run(engine.close())
+    return EXIT_DONE
+
+
+def _first_method(choice: ChatChoice, settings: Settings) -> Method:
+    method = cast("Method | None", choice.method)
+    if method is None and "method" in settings.draft.model_fields_set:
+        method = settings.draft.method
+    if method is None:
+        method = "draft" if choice.draft is not None else "ngram"
+    if method == "draft" and choice.draft is None:
+        raise UsageError("Drafting with a model needs a model.", "Give one with --draft FILE, or use --method ngram.")
+    return method
+
+
+def status_line(answer: Answer) -> str:
+    """Return what an answer cost, in one line."""
+    parts = [
+        f"{answer.stats.num_tokens} tokens",
+        f"decode {rate_text(answer.latency.decode_tps)} tokens/s",
+        f"first text after {milliseconds_text(answer.latency.ttft_s)}",
+    ]
+    if answer.speculation is not None and answer.speculation.is_on:
+        parts.append(f"acceptance {percent_text(answer.stats.acceptance_rate)}")
+    if answer.speculation is not None:
+        parts.append(speculation_line(answer.speculation))
+    if ending := _ENDINGS[answer.finish_reason]:
+        parts.append(ending)
+    return one_line(" | ".join(parts))
+
+
+def speculation_line(state: SpeculationState) -> str:
+    """Return whether speculation is on, and with what, or why not."""
+    if state.is_on:
+        return one_line(f"speculation ON ({state.drafter}, n_max {state.settings.n_max})")
+    return one_line(f"speculation OFF ({state.reason or 'switched off'})")
+
+
+class _Chat:
+    def __init__(
+        self, runner: asyncio.Runner, engine: Engine, choice: ChatChoice, settings: Settings, method: Method
+    ) -> None:
+        self._runner = runner
+        self._engine = engine
+        self._choice = choice
+        self._settings = settings
+        self._method = method
+        self._last_method: Method = method if method != "off" else ("draft" if choice.draft else "ngram")
+        self._conversation = Conversation(engine, sampling_settings(settings), choice.max_tokens, choice.system)
+
+    def load(self) -> None:
+        """Load the models, and say what is loaded."""
+        console = notices_console()
+        with progress(console) as report:
+
+            def on_progress(event: LoadProgress) -> None:
+                report(f"loading the {event.model}", event.fraction)
+
+            loaded = self._runner.run(
+                load_models(
+                    self._engine,
+                    self._choice.target,
+                    self._choice.draft,
+                    context_settings(self._settings),
+                    self._speculation(self._method),
+                    on_progress,
+                )
+            )
+        _say(_loaded_line(loaded))
+        if loaded.draft_failure:
+            _say(f"The draft model is not in use: {loaded.draft_failure}")
+
+    def talk(self) -> None:
+        """Answer line after line."""
+        while (line := _read_line()) is not None:
+            text = line.strip()
+            if text in ("/quit", "/exit"):
+                return
+            try:
+                if text.startswith("/"):
+                    self._obey(text)
+                elif text:
+                    self._answer(text)
+            except EngineDiedError as error:
+                say_failure(error)
+                _say("Loading the models again.")
+                self.load()
+            except LocalspecError as error:
+                say_failure(error)
+
+    def _answer(self, text: str) -> None:
+        def show(piece: str) -> None:
+            sys.stdout.write(printable(piece))
+            sys.stdout.flush()
+
+        try:
+            answer = self._runner.run(self._conversation.ask(text, show))
+        finally:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        _say(status_line(answer))
+
+    def _obey(self, command: str) -> None:
+        name, _, argument = command.partition(" ")
+        argument = argument.strip()
+        if name == "/help":
+            _say(HELP)
+        elif name == "/clear":
+            self._conversation.clear()
+            _say("The conversation is forgotten.")
+        elif name == "/off":
+            self._switch("off")
+        elif name == "/on":
+            self._switch(self._last_method)
+        elif name == "/method" and argument in ("off", "draft", "ngram"):
+            self._switch(cast(Method, argument))
+        elif name == "/method":
+            _say("There are three methods: off, draft and ngram.")
+        else:
+            _say(f"There is no command {one_line(name)}. /help shows all.")
+
+    def _switch(self, method: Method) -> None:
+        configured = self._runner.run(self._conversation.configure(self._speculation(method)))
+        self._method = method
+        if method != "off":
+            self._last_method = method
+        _say(speculation_line(configured.speculation))
+
+    def _speculation(self, method: Method) -> SpeculationSettings:
+        return speculation_settings(self._settings, method)
+
+
+def _loaded_line(loaded: ModelsLoaded) -> str:
+    target = loaded.target
+    draft = f", draft {loaded.draft.name} ({loaded.draft.quantisation})" if loaded.draft is not None else ""
+    return one_line(
+        f"{target.name} ({target.quantisation}){draft}, context {target.n_ctx} | {speculation_line(loaded.speculation)}"
+    )
+
+
+def _read_line() -> str | None:
+    """Return the next line of the input, or None at its end."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return sys.stdin.readline() or None
+    while True:
+        try:
+            return input("> ")
+        except EOFError:
+            print()
+            return None
+        except KeyboardInterrupt:
+            print()
+            _say("Ctrl-D or /quit leaves.")
+
+
+def _say(text: str) -> None:
+    notices_console().print(text, style="dim", soft_wrap=True)

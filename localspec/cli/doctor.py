@@ -1,0 +1,119 @@
+"""`localspec doctor`: the machine, the build, and what would make speculation slow here."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+
+from rich.console import Console
+
+from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure
+from localspec.cli.figures import bytes_text
+from localspec.cli.screen import notices_console, results_console, table
+from localspec.cli.services import Services
+from localspec.cli.text import one_line, printable
+from localspec.planning.notes import Note
+from localspec.session.examination import Examination, examine
+
+
+def run_doctor(services: Services, is_json: bool) -> int:
+    """Print the examination, and return the exit code: a failure of the engine is one, notes are not."""
+    examination = asyncio.run(_examine(services))
+    show(examination, results_console(is_json))
+    if examination.failure is not None:
+        say_failure(examination.failure)
+    if is_json:
+        print(json.dumps(document(examination)))
+    return EXIT_DONE if examination.failure is None else EXIT_FAILED
+
+
+async def _examine(services: Services) -> Examination:
+    engine = services.make_engine()
+    try:
+        if notices_console().is_terminal:
+            with notices_console().status("Asking llama.cpp …"):
+                return await examine(engine)
+        return await examine(engine)
+    finally:
+        await engine.close()
+
+
+def document(examination: Examination) -> dict[str, object]:
+    """Return the examination as JSON types; what the engine did not answer is null or empty."""
+    profile, build = examination.profile, examination.build
+    offload: dict[str, object] | None = None
+    if build is not None:
+        offload = {"supported": build.supports_gpu_offload, "devices": [device.name for device in profile.gpus]}
+    return {
+        "host": {**dataclasses.asdict(profile.host), "clock": dataclasses.asdict(profile.clock)},
+        "devices": [dataclasses.asdict(device) for device in profile.devices],
+        "build": None if build is None else dataclasses.asdict(build),
+        "offload": offload,
+        "notes": [dataclasses.asdict(note) for note in all_notes(examination)],
+    }
+
+
+def all_notes(examination: Examination) -> tuple[Note, ...]:
+    """Return the notes, with an engine that failed as the first of them."""
+    if examination.failure is None:
+        return examination.notes
+    failure = examination.failure
+    return (Note("engine_failed", "serious", failure.message, failure.hint), *examination.notes)
+
+
+def show(examination: Examination, console: Console) -> None:
+    """Print the examination for people."""
+    facts = table("Machine", "", title=None)
+    facts.columns[1].justify = "left"
+    for name, value in _machine(examination):
+        facts.add_row(name, one_line(value))
+    console.print(facts)
+    if examination.profile.devices:
+        devices = table("Device", "Type", "Backend", "Description", "Free", "Total")
+        for column in devices.columns[1:4]:
+            column.justify = "left"
+        for device in examination.profile.devices:
+            devices.add_row(
+                one_line(device.name),
+                device.type.replace("_", " "),
+                one_line(device.backend),
+                one_line(device.description),
+                bytes_text(device.free_bytes),
+                bytes_text(device.total_bytes),
+            )
+        console.print()
+        console.print(devices)
+    console.print()
+    if not examination.notes and examination.failure is None:
+        console.print("Nothing here stands in the way of speculation.")
+    for note in examination.notes:
+        console.print(f"{note.severity}: {printable(note.text)}\n  {printable(note.advice)}")
+
+
+def _machine(examination: Examination) -> list[tuple[str, str]]:
+    host, build = examination.profile.host, examination.build
+    threads = "" if host.logical_cores == host.physical_cores else f" ({host.logical_cores} logical)"
+    rows = [
+        ("system", f"{host.os}, {host.machine}"),
+        ("processor", host.cpu_name or "unknown"),
+        ("cores", f"{host.physical_cores}{threads}"),
+        ("memory", f"{bytes_text(host.memory_available_bytes)} free of {bytes_text(host.memory_total_bytes)}"),
+        ("power", host.power.replace("_", " ")),
+    ]
+    if host.load_average is not None:
+        rows.append(("load", " ".join(f"{value:.2f}" for value in host.load_average)))
+    if build is not None:
+        rows.append(("llama.cpp", f"{build.llama_cpp or 'version not stated'}, by binding {build.llama_cpp_python}"))
+        rows.append(("features", build.system_info))
+        rows.append(("offload", _offload(examination)))
+    return rows
+
+
+def _offload(examination: Examination) -> str:
+    build, gpus = examination.build, examination.profile.gpus
+    if build is None or not build.supports_gpu_offload:
+        return "none: this build runs on the processor only"
+    if not gpus:
+        return "this build can use a GPU, but finds none"
+    return ", ".join(f"{gpu.name} ({gpu.description})" for gpu in gpus)

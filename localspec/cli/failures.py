@@ -1,0 +1,77 @@
+"""How every failure ends: a short text on stderr, an exit code, and never a traceback on the screen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from localspec.cli.text import printable
+from localspec.errors import LocalspecError, SettingsError, UsageError
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+MAX_LOG_BYTES = 1_000_000
+
+
+class Interrupted(Exception):
+    """The user pressed Ctrl-C, and what could be shown has been shown."""
+
+
+def exit_code_of(command: Callable[[], object], log_file: Callable[[], Path]) -> int:
+    """Run a command and return its exit code, having said on stderr what went wrong.
+
+    Args:
+        command: returns its exit code, or anything else for 0.
+        log_file: gives the file that unexpected errors are written to.
+    """
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code if isinstance(code, int) else EXIT_DONE
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return error.exit_code
+    except LocalspecError as error:
+        say_failure(error)
+        return EXIT_USAGE if isinstance(error, UsageError | SettingsError) else EXIT_FAILED
+    except (KeyboardInterrupt, click.Abort, Interrupted):
+        print("Interrupted.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone; a second flush at exit would fail again.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except Exception as error:
+        _say_unexpected(error, log_file)
+        return EXIT_FAILED
+
+
+def say_failure(error: LocalspecError) -> None:
+    """Write a failure and its hint to stderr."""
+    print(f"error: {printable(error.message)}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {printable(error.hint)}", file=sys.stderr)
+
+
+def _say_unexpected(error: Exception, log_file: Callable[[], Path]) -> None:
+    try:
+        path = log_file()
+        mode = "w" if path.exists() and path.stat().st_size > MAX_LOG_BYTES else "a"
+        with path.open(mode, encoding="utf-8", errors="backslashreplace") as log:
+            log.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')}\n")
+            log.write("".join(traceback.format_exception(error)))
+        where = f"The details are in {path}"
+    except (OSError, LocalspecError):
+        where = "The details could not be written to the log file"
+    print(f"error: This should not have happened ({type(error).__name__}). {printable(where)}.", file=sys.stderr)

@@ -1,0 +1,163 @@
+"""`localspec`: the command line. Commands import what they need when they run, so that help is quick."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from localspec import __version__
+from localspec.cli import options
+from localspec.cli.failures import exit_code_of
+from localspec.cli.services import Services
+
+
+@click.group(
+    invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(__version__, prog_name="localspec")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Does speculative decoding pay on this machine, with this model, and with which settings?"""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@cli.command()
+@options.as_json
+@click.pass_obj
+def doctor(services: Services, is_json: bool) -> int:
+    """Show the machine, llama.cpp and what slows speculation here."""
+    from localspec.cli.doctor import run_doctor
+
+    return run_doctor(services, is_json)
+
+
+@cli.command()
+@options.pairs
+@options.max_tokens
+@options.as_json
+@click.pass_obj
+def demo(services: Services, pairs: int | None, max_tokens: int | None, is_json: bool) -> int:
+    """Measure speculation on a small embedded model."""
+    from localspec.cli.demo import run_demo
+
+    return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json)
+
+
+@cli.command()
+@options.target
+@options.draft
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    type=click.Choice(["off", "draft", "ngram"]),
+    help="A way of drafting to compare with off; may be given several times. Default: draft if there is one, "
+    "and ngram.",
+)
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    metavar="NAME",
+    help="Prompts of one kind: chat, code, edit, extract, quote, story or summary; may be given several times. "
+    "Default: edit and chat.",
+)
+@click.option(
+    "--prompt",
+    "prompt_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A text file as the prompt, beside or instead of workloads.",
+)
+@click.option("--ignore-eos", is_flag=True, help="Go on past the end of the answer, so that all runs are equally long.")
+@options.drafting
+@options.sampling
+@options.max_tokens
+@options.placement
+@options.pairs
+@options.as_json
+@click.pass_obj
+def bench(services: Services, /, **given: Any) -> int:
+    """Compare TARGET with and without speculation, in paired runs."""
+    from localspec.cli.bench import run_bench
+
+    return run_bench(
+        services,
+        options.BenchChoice(
+            target=given["target"],
+            draft=given["draft"],
+            methods=given["methods"],
+            workloads=given["workloads"],
+            prompt_file=given["prompt_file"],
+            ignore_eos=given["ignore_eos"],
+        ),
+        options.flags_of(given),
+        given["is_json"],
+    )
+
+
+@cli.command()
+@options.target
+@options.draft
+@click.option(
+    "--method",
+    type=click.Choice(["off", "draft", "ngram"]),
+    help="How to draft. Default: draft if there is a draft model, otherwise ngram.",
+)
+@click.option("--system", default="", metavar="TEXT", help="A system message for the whole conversation.")
+@options.drafting
+@options.sampling
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), default=1024, show_default=True, help="Most tokens of an answer."
+)
+@options.placement
+@click.pass_obj
+def chat(services: Services, /, **given: Any) -> int:
+    """Chat with TARGET line by line; /help shows the commands."""
+    from localspec.cli.chat import run_chat
+
+    return run_chat(
+        services,
+        options.ChatChoice(
+            target=given["target"],
+            draft=given["draft"],
+            method=given["method"],
+            system=given["system"],
+            max_tokens=given["max_tokens"],
+        ),
+        options.flags_of({**given, "max_tokens": None}),
+    )
+
+
+def run(arguments: Sequence[str], services: Services | None = None) -> int:
+    """Carry out a command line and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    _accept_any_text()
+
+    def command() -> object:
+        return cli.main(args=list(arguments), prog_name="localspec", standalone_mode=False, obj=services or Services())
+
+    return exit_code_of(command, _log_file)
+
+
+def main() -> NoReturn:
+    """Carry out the command line of this process, and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _log_file() -> Path:
+    from localspec.paths import log_dir
+
+    return log_dir() / "localspec.log"
+
+
+def _accept_any_text() -> None:
+    # A terminal that cannot show a character must not end the program.
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")

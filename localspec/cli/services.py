@@ -1,0 +1,24 @@
+"""What the commands get from outside, so that tests can put something else in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from localspec.engine.interface import Engine
+
+
+def start_engine() -> Engine:
+    """Return the real engine. Its process starts with the first request."""
+    from localspec.engine.client import EngineClient
+
+    return EngineClient()
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Makers of everything that is not a value."""
+
+    make_engine: Callable[[], Engine] = start_engine

@@ -1,0 +1,114 @@
+"""A conversation with the loaded target: its turns, and what each answer cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from localspec.engine.events import Configured, EngineFailed, GenerationFinished, RoundFinished
+from localspec.engine.interface import Engine, as_error, last_event
+from localspec.engine.requests import Configure, Generate
+from localspec.engine.values import FinishReason, Message, SamplingSettings, SpeculationSettings, SpeculationState
+from localspec.errors import EngineDiedError
+from localspec.metrics.latency import Latency, LatencyFold
+from localspec.metrics.speculation import SpeculationStats, fold_rounds
+
+CANCEL_PATIENCE_S = 10.0
+"""How long a cancelled answer may take to end properly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer, complete or not."""
+
+    text: str
+    finish_reason: FinishReason
+    stats: SpeculationStats
+    latency: Latency
+    speculation: SpeculationState | None
+    """As the engine reported it at the end; None if the answer did not end properly."""
+
+
+class Conversation:
+    """Keeps the messages. A turn that fails or is stopped before its first word leaves no trace in them."""
+
+    def __init__(self, engine: Engine, sampling: SamplingSettings, max_tokens: int, system: str = "") -> None:
+        self._engine = engine
+        self._sampling = sampling
+        self._max_tokens = max_tokens
+        self._system = (Message("system", system),) if system else ()
+        self._turns: tuple[Message, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The system message, if there is one, and all turns."""
+        return self._system + self._turns
+
+    def clear(self) -> None:
+        """Forget all turns."""
+        self._turns = ()
+
+    async def ask(self, text: str, on_text: Callable[[str], None]) -> Answer:
+        """Ask for an answer, and pass its text on as it comes.
+
+        Cancelling the task that waits here stops the answer: it is then returned as far as it got, with the
+        finish reason `cancelled`.
+
+        Raises:
+            LocalspecError: the engine could not answer; EngineDiedError if models must be loaded again.
+        """
+        question = Message("user", text)
+        answer = await self._generate((*self.messages, question), on_text)
+        if answer.text:
+            self._turns += (question, Message("assistant", answer.text))
+        return answer
+
+    async def configure(self, speculation: SpeculationSettings) -> Configured:
+        """Change how tokens are drafted from the next answer on.
+
+        Raises:
+            LocalspecError: the engine refused.
+        """
+        answer = await last_event(self._engine, Configure(id=self._engine.next_id(), speculation=speculation))
+        if not isinstance(answer, Configured):
+            raise EngineDiedError("The engine gave no answer to the change.", "Try again.")
+        return answer
+
+    async def _generate(self, messages: tuple[Message, ...], on_text: Callable[[str], None]) -> Answer:
+        request = Generate(
+            id=self._engine.next_id(), messages=messages, sampling=self._sampling, max_tokens=self._max_tokens
+        )
+        reading = asyncio.create_task(self._read(request, on_text))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            await self._engine.cancel(request.id)
+            try:
+                return await asyncio.wait_for(reading, CANCEL_PATIENCE_S)
+            except TimeoutError:
+                raise EngineDiedError("The answer could not be stopped.", "Load the models again.") from None
+
+    async def _read(self, request: Generate, on_text: Callable[[str], None]) -> Answer:
+        parts: list[str] = []
+        rounds: list[RoundFinished] = []
+        latency = LatencyFold()
+
+        def show(text: str) -> None:
+            if text:
+                parts.append(text)
+                on_text(text)
+
+        async for event in self._engine.stream(request):
+            latency.observe(event)
+            if isinstance(event, RoundFinished):
+                rounds.append(event)
+                show("".join(token.text for token in event.emitted))
+            elif isinstance(event, GenerationFinished):
+                show(event.tail_text)
+                return Answer(
+                    "".join(parts), event.finish_reason, fold_rounds(rounds), latency.result(), event.speculation
+                )
+            elif isinstance(event, EngineFailed):
+                raise as_error(event)
+        raise EngineDiedError("The answer ended without an end.", "Try again; the engine's log file may say more.")

@@ -1,0 +1,65 @@
+"""From settings to loaded models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from localspec.engine.events import EngineFailed, LoadProgress, ModelsLoaded
+from localspec.engine.interface import Engine, as_error
+from localspec.engine.requests import LoadModels
+from localspec.engine.values import ContextSettings, Method, SamplingSettings, SpeculationSettings
+from localspec.errors import EngineDiedError, ModelFileError
+from localspec.settings import Settings
+
+OnLoadProgress = Callable[[LoadProgress], None]
+
+
+def context_settings(settings: Settings) -> ContextSettings:
+    """Return the context group as the engine takes it."""
+    return ContextSettings(**settings.context.model_dump())
+
+
+def sampling_settings(settings: Settings) -> SamplingSettings:
+    """Return the sampling group as the engine takes it."""
+    return SamplingSettings(**settings.sampling.model_dump())
+
+
+def speculation_settings(settings: Settings, method: Method) -> SpeculationSettings:
+    """Return the draft group as the engine takes it, with the given method in place of its own."""
+    return SpeculationSettings(**{**settings.draft.model_dump(), "method": method})
+
+
+async def load_models(
+    engine: Engine,
+    target: Path,
+    draft: Path | None,
+    context: ContextSettings,
+    speculation: SpeculationSettings,
+    on_progress: OnLoadProgress,
+) -> ModelsLoaded:
+    """Load a target and perhaps a draft with the same kind of context. A draft that fails to load is no error here.
+
+    Raises:
+        ModelFileError: one of the files does not exist.
+        LocalspecError: the target could not be loaded.
+    """
+    for path in (target, draft):
+        if path is not None and not path.exists():
+            raise ModelFileError(f"There is no file {path}.", "Check the path; a model is a .gguf file.")
+    request = LoadModels(
+        id=engine.next_id(),
+        target_path=str(target),
+        context=context,
+        draft_path="" if draft is None else str(draft),
+        draft_context=context,
+        speculation=speculation,
+    )
+    async for event in engine.stream(request):
+        if isinstance(event, LoadProgress):
+            on_progress(event)
+        elif isinstance(event, ModelsLoaded):
+            return event
+        elif isinstance(event, EngineFailed):
+            raise as_error(event)
+    raise EngineDiedError("The engine gave no answer to loading.", "Try again; the engine's log file may say more.")

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from localspec import __version__
+from localspec.cli.failures import Interrupted, exit_code_of
+from localspec.cli.main import cli, run
+from localspec.errors import LocalspecError, SettingsError, UsageError
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert __version__ in capsys.readouterr().out
+
+
+def test_a_bare_call_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    out = capsys.readouterr().out
+    assert "Usage: localspec" in out
+    for command in ("bench", "chat", "demo", "doctor"):
+        assert command in out
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    assert f"Usage: localspec {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["bench"],
+        ["bench", "x.gguf", "--method", "magic"],
+        ["bench", "x.gguf", "--n-max", "many"],
+        ["bench", "x.gguf", "--type-k", "q9_0"],
+        ["chat", "x.gguf", "--max-tokens", "0"],
+    ],
+)
+def test_wrong_usage_is_2_and_goes_to_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Error" in captured.err
+
+
+def failing(error: BaseException) -> Callable[[], object]:
+    def command() -> object:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (LocalspecError("broken [/] \x1b[31m", "do this"), 1),
+        (UsageError("no", "do this"), 2),
+        (SettingsError("no", "do this"), 2),
+        (click.UsageError("no"), 2),
+        (KeyboardInterrupt(), 130),
+        (Interrupted(), 130),
+        (click.Abort(), 130),
+    ],
+)
+def test_exit_codes(error: BaseException, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(failing(error), lambda: tmp_path / "log") == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err
+    assert "\x1b" not in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_a_failure_shows_message_and_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exit_code_of(failing(LocalspecError("It broke [/x].", "Mend it.")), lambda: tmp_path / "log")
+    assert capsys.readouterr().err == "error: It broke [/x].\nhint: Mend it.\n"
+
+
+def test_an_unexpected_error_goes_to_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log"
+    assert exit_code_of(failing(ZeroDivisionError("secret detail")), lambda: log) == 1
+    err = capsys.readouterr().err
+    assert "secret detail" not in err and "Traceback" not in err
+    assert str(log) in err
+    assert err.count("\n") == 1
+    assert "secret detail" in log.read_text(encoding="utf-8")
+    assert "Traceback" in log.read_text(encoding="utf-8")
+
+
+def test_a_log_that_cannot_be_written_is_no_second_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(failing(ZeroDivisionError()), lambda: tmp_path / "none" / "log") == 1
+    assert "could not be written" in capsys.readouterr().err
+
+
+def test_a_number_is_the_exit_code_and_anything_else_is_0(tmp_path: Path) -> None:
+    assert exit_code_of(lambda: 7, lambda: tmp_path / "log") == 7
+    assert exit_code_of(lambda: None, lambda: tmp_path / "log") == 0
+
+
+def test_a_closed_pipe_ends_quietly() -> None:
+    code = "import sys; from localspec.cli.main import run; sys.exit(run(['bench', '--help']))"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    process.wait(timeout=20)
+    assert "Traceback" not in error and "Exception ignored" not in error
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from localspec.cli.main import run; run(['bench', '--help']);"
+        "heavy = {'rich', 'pydantic', 'numpy', 'textual', 'llama_cpp', 'asyncio'} & set(sys.modules); "
+        "sys.exit(repr(heavy) if heavy else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
