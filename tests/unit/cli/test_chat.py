@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from localspec.cli.main import run
+from localspec.cli.services import Services
+from localspec.engine.events import EngineFailed
+from localspec.engine.requests import Configure, Generate, LoadModels
+from localspec.engine.values import SamplingSettings
+from localspec.session.conversation import Conversation
+from tests.unit.cli.fake_engine import FakeEngine
+
+Talk = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF")
+    return path
+
+
+@pytest.fixture
+def talk(model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Talk:
+    def talk(text: str, *options: str, engine: FakeEngine | None = None) -> tuple[int, str, str]:
+        used = engine or FakeEngine()
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        code = run(["chat", str(model), *options], Services(make_engine=lambda: used))
+        captured = capsys.readouterr()
+        assert used.is_closed
+        return code, captured.out, captured.err
+
+    return talk
+
+
+def test_a_pipe_is_answered_line_by_line(talk: Talk) -> None:
+    code, out, err = talk("one two three\n\nfour\n")
+    assert code == 0
+    assert out == "one two three \nfour \n"
+    assert "3 tokens" in err
+    assert "speculation ON (ngram, n_max 4)" in err
+
+
+def test_history_is_kept_and_cleared(talk: Talk) -> None:
+    engine = FakeEngine()
+    talk("a\nb\n/clear\nc\n", "--system", "Be kind.", engine=engine)
+    asked = [
+        [message.content for message in request.messages]
+        for request in engine.requests
+        if isinstance(request, Generate)
+    ]
+    assert asked == [["Be kind.", "a"], ["Be kind.", "a", "a ", "b"], ["Be kind.", "c"]]
+
+
+def test_switching(talk: Talk, model: Path) -> None:
+    engine = FakeEngine()
+    code, _, err = talk(
+        "/off\nhello\n/on\n/method ngram\n/method magic\n/quit\nnever\n", "--draft", str(model), engine=engine
+    )
+    assert code == 0
+    methods = [request.speculation.method for request in engine.requests if isinstance(request, Configure)]
+    assert methods == ["off", "draft", "ngram"]
+    assert "speculation OFF (the method is off)" in err
+    assert "There are three methods" in err
+    assert len([request for request in engine.requests if isinstance(request, Generate)]) == 1
+
+
+def test_status_says_why_speculation_is_off(talk: Talk) -> None:
+    _, _, err = talk("/method draft\nhello\n")
+    assert err.count("speculation OFF (there is no draft model)") == 2
+    assert "acceptance" not in err
+
+
+def test_help_and_unknown_commands(talk: Talk) -> None:
+    code, out, err = talk("/help\n/[/]nonsense\n")
+    assert code == 0
+    assert out == ""
+    assert "/method NAME" in err
+    assert "There is no command /[/]nonsense" in err
+
+
+def test_answers_cannot_steer_the_terminal(talk: Talk) -> None:
+    _, out, _ = talk("[/] \x1b[31mred\n")
+    assert out == "[/] [31mred \n"
+
+
+def test_options_reach_the_engine(talk: Talk) -> None:
+    engine = FakeEngine()
+    talk("a b c\n", "--n-max", "7", "--temp", "0.5", "--n-ctx", "512", "--max-tokens", "2", engine=engine)
+    load, generate = engine.requests
+    assert isinstance(load, LoadModels) and isinstance(generate, Generate)
+    assert load.speculation.n_max == 7
+    assert load.context.n_ctx == 512
+    assert generate.sampling.temperature == 0.5
+    assert generate.max_tokens == 2
+
+
+def test_impossible_settings_start_nothing(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = FakeEngine()
+    code = run(["chat", str(model), "--n-min", "9", "--n-max", "4"], Services(make_engine=lambda: engine))
+    assert code == 2
+    assert "n_min 9" in capsys.readouterr().err
+    assert engine.requests == []
+
+
+def test_a_missing_file_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["chat", str(tmp_path / "none.gguf")], Services(make_engine=FakeEngine))
+    assert code == 1
+    assert "There is no file" in capsys.readouterr().err
+
+
+def test_draft_needs_a_model(talk: Talk, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["chat", str(model), "--method", "draft"], Services(make_engine=FakeEngine)) == 2
+    assert "--draft FILE" in capsys.readouterr().err
+
+
+def test_a_failed_answer_leaves_the_chat_running(talk: Talk) -> None:
+    engine = FakeEngine({"generate": EngineFailed(2, "TemplateError", "No system role.", "Leave it out.")})
+    code, out, err = talk("first\nsecond\n", engine=engine)
+    assert code == 0
+    assert "error: No system role." in err
+    assert out.endswith("second \n")
+    last = engine.requests[-1]
+    assert isinstance(last, Generate) and [message.content for message in last.messages] == ["second"]
+
+
+def test_a_dead_engine_is_loaded_again(talk: Talk) -> None:
+    failure = EngineFailed(2, "EngineDiedError", "Killed (signal 9).", "Load again.", is_fatal=True)
+    engine = FakeEngine({"generate": failure})
+    code, out, _ = talk("first\nsecond\n", engine=engine)
+    assert code == 0
+    assert len([request for request in engine.requests if isinstance(request, LoadModels)]) == 2
+    assert out.endswith("second \n")
+
+
+async def test_cancelling_keeps_what_was_said() -> None:
+    engine = FakeEngine(pause_s=0.01)
+    conversation = Conversation(engine, SamplingSettings(), 1000)
+    said: list[str] = []
+    enough = asyncio.Event()
+
+    def on_text(text: str) -> None:
+        said.append(text)
+        if len(said) == 3:
+            enough.set()
+
+    asking = asyncio.create_task(conversation.ask("word " * 500, on_text))
+    await enough.wait()
+    asking.cancel()
+    answer = await asking
+    assert answer.finish_reason == "cancelled"
+    assert answer.text == "".join(said)
+    assert 3 <= answer.stats.num_tokens < 500
+    assert [message.role for message in conversation.messages] == ["user", "assistant"]
+
+
+CHAT_PROGRAM = """
+import sys
+from localspec.cli.main import run
+from localspec.cli.services import Services
+from tests.unit.cli.fake_engine import FakeEngine
+sys.exit(run(["chat", sys.argv[1], "--max-tokens", "5000"], Services(make_engine=lambda: FakeEngine(pause_s=0.02))))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals to another process work differently on Windows")
+def test_ctrl_c_stops_the_answer_and_not_the_program(model: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHAT_PROGRAM, str(model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write("word " * 2000 + "\n")
+        process.stdin.flush()
+        assert process.stdout.read(4) == "word"
+        process.send_signal(signal.SIGINT)
+        process.stdin.write("again\n")
+        process.stdin.close()
+        rest = process.stdout.read()
+        error = process.stderr.read()
+        assert process.wait(timeout=20) == 0
+    assert rest.endswith("again \n")
+    assert rest.count("word") < 1900
+    assert "stopped" in error
