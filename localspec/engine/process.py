@@ -157,7 +157,8 @@ class EngineProcess:
                 self.kill()
                 await self.wait(_PIPE_GRACE_S)
             self._logging.cancel()
-            self._stdin.transport.abort()
+            if not self._stdin.is_closing():
+                self._stdin.transport.abort()
             self._transport.close()
             # Two turns of the loop, in which asyncio closes the pipes.
             await asyncio.sleep(0)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localspec.engine.events import EngineFailed, Event, GenerationFinished, GenerationStarted, RoundFinished
+from localspec.engine.interface import LAST_EVENTS
 from localspec.engine.recording import Exchange, read_recording
 from localspec.engine.requests import Cancel, Request
 
@@ -77,6 +78,8 @@ class ReplayEngine:
                     return
                 past.append(event)
                 yield replace(event, id=request.id)
+            if not past or past[-1].type not in LAST_EVENTS:
+                yield EngineFailed(request.id, "UsageError", "The recording breaks off here.", "It was cut short.")
         finally:
             del self._running[request.id]
 
