@@ -1,8 +1,8 @@
 """Tiny models with random weights: real enough for llama.cpp, small enough to load in milliseconds.
 
 The vocabulary is SentencePiece-like with all 256 bytes, so that any text tokenises and decodes byte by byte. Output
-weights are large, so that the best two logits lie well apart. With the default sizes, flash attention on, batches under 64
-tokens and contexts under 512, single and batched steps give the same bits on a CPU.
+weights are large, so that the best two logits lie well apart. With the default sizes, flash attention on, batches
+under 64 tokens and contexts under 512, single and batched steps give the same bits on a CPU.
 """
 
 from __future__ import annotations
