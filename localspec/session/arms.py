@@ -1,0 +1,99 @@
+"""What a comparison runs: arms, and prompts to run them on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from localspec.catalog.workloads import Prompt, Workload
+from localspec.engine.requests import Generate
+from localspec.engine.values import Message, Method, SamplingSettings, SpeculationSettings
+from localspec.errors import UsageError
+
+BASELINE_NAME = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way of generating: without drafts (the baseline), or with a drafter and its settings."""
+
+    name: str
+    speculation: SpeculationSettings
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether this arm drafts nothing."""
+        return self.speculation.method == "off"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCase:
+    """One prompt: a conversation, or a raw text, or token ids; the first that is given counts."""
+
+    name: str
+    messages: tuple[Message, ...] = ()
+    text: str | None = None
+    tokens: tuple[int, ...] | None = None
+
+    def request(self, request_id: int, sampling: SamplingSettings, max_tokens: int, ignore_eog: bool) -> Generate:
+        """Return the request that reads the whole prompt anew and answers it."""
+        return Generate(
+            id=request_id,
+            messages=self.messages,
+            text=self.text,
+            tokens=self.tokens,
+            sampling=sampling,
+            max_tokens=max_tokens,
+            ignore_eog=ignore_eog,
+            is_fresh=True,
+        )
+
+
+def build_arms(methods: Sequence[Method], settings: SpeculationSettings) -> tuple[Arm, ...]:
+    """Return the baseline and an arm for each other method, in the order given; one named twice counts once."""
+    return arms_from_settings([replace(settings, method=method) for method in methods])
+
+
+def arms_from_settings(settings: Sequence[SpeculationSettings]) -> tuple[Arm, ...]:
+    """Return the baseline and an arm for each of the settings that drafts.
+
+    Arms of one method are told apart by n_max in their names, and by p_min where that does not do.
+    """
+    speculative = list(dict.fromkeys(item for item in settings if item.method != "off"))
+    baseline = next((item for item in settings if item.method == "off"), SpeculationSettings(method="off"))
+    arms = [Arm(BASELINE_NAME, baseline)]
+    for item in speculative:
+        rivals = [other for other in speculative if other.method == item.method]
+        name: str = item.method
+        if len(rivals) > 1:
+            name += f" n_max {item.n_max}"
+        if sum(other.n_max == item.n_max for other in rivals) > 1:
+            name += f" p_min {item.p_min:g}"
+        num_namesakes = sum(arm.name == name or arm.name.startswith(f"{name} #") for arm in arms)
+        arms.append(Arm(f"{name} #{num_namesakes + 1}" if num_namesakes else name, item))
+    return tuple(arms)
+
+
+def prompt_case(prompt: Prompt) -> PromptCase:
+    """Return a workload's prompt as a conversation."""
+    system = (Message("system", prompt.system),) if prompt.system else ()
+    return PromptCase(prompt.name, (*system, Message("user", prompt.user)))
+
+
+def prompt_cases(workload: Workload) -> tuple[PromptCase, ...]:
+    """Return a workload's prompts as conversations."""
+    return tuple(prompt_case(prompt) for prompt in workload.prompts)
+
+
+def check_arms(arms: Sequence[Arm]) -> None:
+    """Refuse arms that cannot be compared.
+
+    Raises:
+        UsageError: there is not exactly one baseline, it is not first, or two arms have one name.
+    """
+    if not arms or not arms[0].is_baseline or sum(arm.is_baseline for arm in arms) != 1:
+        raise UsageError("A comparison needs one arm with speculation off, and that one first.", "Add the method off.")
+    names = [arm.name for arm in arms]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"Two arms are called {name!r}.", "Give each arm a name of its own.")

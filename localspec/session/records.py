@@ -1,0 +1,286 @@
+"""The JSON document of `localspec bench --json`. What is not known is null; no number is NaN or infinite."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from localspec.engine.values import BuildInfo, ContextSettings, DeviceInfo, ModelInfo, SamplingSettings
+from localspec.metrics.statistics import Estimate
+from localspec.session.arms import Arm
+from localspec.session.outcome import ArmResult, ComparisonResult
+from localspec.session.same_text import SameText
+from localspec.session.trial import Trial
+from localspec.session.verdict import arm_sentence, summary_sentence
+
+SCHEMA = 1
+"""Raised when a key changes its meaning or goes; not when one is added."""
+
+Record = dict[str, Any]
+
+
+def bench_record(
+    *,
+    build: BuildInfo,
+    device: Record,
+    target: Record,
+    draft: Record | None,
+    settings: Record,
+    results: Sequence[ComparisonResult],
+    is_interrupted: bool = False,
+) -> Record:
+    """Return the whole document, from the parts that the other functions here make."""
+    return {
+        "schema": SCHEMA,
+        "build": asdict(build),
+        "device": device,
+        "target": target,
+        "draft": draft,
+        "settings": settings,
+        "workloads": [workload_record(result) for result in results],
+        "interrupted": is_interrupted or any(result.is_interrupted for result in results),
+    }
+
+
+def encode_record(record: Record) -> str:
+    """Return a record as one line of JSON; a number that JSON lacks becomes null."""
+    return json.dumps(_plain(record), ensure_ascii=True, allow_nan=False)
+
+
+def device_record(
+    devices: Sequence[DeviceInfo],
+    n_gpu_layers: int,
+    power_source: str | None = None,
+    throttling: str | None = None,
+    host: Mapping[str, object] | None = None,
+) -> Record:
+    """Return what the models ran on.
+
+    Args:
+        devices: as llama.cpp reports them.
+        n_gpu_layers: the target's, as read back; 0 keeps it on the CPU.
+        power_source: such as `battery`; None if not known.
+        throttling: what is known of a lowered clock; None if nothing is.
+        host: more facts about the machine.
+    """
+    gpus = [device for device in devices if device.type in ("gpu", "integrated_gpu")]
+    used = gpus[0] if gpus and n_gpu_layers != 0 else next((item for item in devices if item.type == "cpu"), None)
+    return {
+        "name": used.name if used else None,
+        "description": used.description if used else None,
+        "type": used.type if used else None,
+        "backend": used.backend if used else None,
+        "devices": [asdict(device) for device in devices],
+        "power_source": power_source,
+        "throttling": throttling,
+        "host": dict(host) if host is not None else None,
+    }
+
+
+def model_record(info: ModelInfo, sha256: str | None) -> Record:
+    """Return a loaded model's identity; `sha256` of its (first) file."""
+    return {
+        "path": info.path,
+        "sha256": sha256,
+        "name": info.name,
+        "architecture": info.architecture,
+        "quantisation": info.quantisation,
+        "description": info.description,
+        "num_params": info.num_params,
+        "size_bytes": info.size_bytes,
+        "n_vocab": info.n_vocab,
+        "n_ctx": info.n_ctx,
+        "n_ctx_train": info.n_ctx_train,
+        "n_gpu_layers": info.n_gpu_layers,
+        "type_k": info.type_k,
+        "type_v": info.type_v,
+        "template": info.template,
+    }
+
+
+def settings_record(
+    target: ModelInfo,
+    context: ContextSettings,
+    sampling: SamplingSettings,
+    *,
+    max_tokens: int,
+    num_pairs: int,
+    ignore_eog: bool = False,
+    warmup_tokens: int = 16,
+    bootstrap_seed: int = 1,
+    draft: ModelInfo | None = None,
+    arms: Sequence[Arm] = (),
+) -> Record:
+    """Return every setting in force. What llama.cpp may have changed is read back from the loaded target."""
+    return {
+        **asdict(context),
+        **_in_force(target),
+        **asdict(sampling),
+        "max_tokens": max_tokens,
+        "num_pairs": num_pairs,
+        "ignore_eog": ignore_eog,
+        "warmup_tokens": warmup_tokens,
+        "bootstrap_seed": bootstrap_seed,
+        "draft_context": _in_force(draft) if draft is not None else None,
+        "speculation": {arm.name: asdict(arm.speculation) for arm in arms},
+    }
+
+
+def workload_record(result: ComparisonResult) -> Record:
+    """Return one workload. Its own speedup, verdict and same_text are those of the first arm with drafts that has run."""
+    leading = result.leading
+    closing = [] if result.closing is None else [{**trial_record(result.closing), "is_closing": True}]
+    return {
+        "name": result.workload_name,
+        "arms": [arm_record(arm, result) for arm in result.arms],
+        "speedup": estimate_record(leading.speedup) if leading else None,
+        "verdict": leading.verdict if leading else None,
+        "same_text": same_text_record(leading.same_text) if leading else None,
+        "summary": summary_sentence(result),
+        "pairs": result.num_pairs,
+        "interrupted": result.is_interrupted,
+        "notes": list(result.notes),
+        "trials": sorted(
+            [*(trial_record(trial) for arm in result.arms for trial in arm.trials), *closing],
+            key=lambda record: int(record["place"]),
+        ),
+    }
+
+
+def arm_record(result: ArmResult, comparison: ComparisonResult) -> Record:
+    """Return one arm. Counts and times are sums over its trials, rates and percentiles medians over them."""
+    settings, state, stats = result.arm.speculation, result.state, result.stats
+    is_on = result.has_run and state is not None and state.is_on
+    record: Record = {
+        "name": result.arm.name,
+        "method": settings.method,
+        "n_max": settings.n_max,
+        "n_min": settings.n_min,
+        "p_min": settings.p_min,
+        "ngram_max": settings.ngram_max,
+        "ngram_min": settings.ngram_min,
+        "has_run": result.has_run,
+        "speculation": "on" if is_on else "off",
+        "drafter": state.drafter if state is not None and is_on else None,
+        "reason": result.reason or (state.reason if state is not None else ""),
+        "decode_tps": estimate_record(result.decode_tps),
+        "prefill_tps": result.prefill_tps,
+        "ttft_s": result.ttft_s,
+        "tpot_s": {name: result.gap_percentile(name) for name in ("p50", "p95", "p99")},
+        "num_trials": len(result.trials),
+    }
+    counts = {
+        "num_tokens": stats.num_tokens,
+        "num_rounds": stats.num_rounds,
+        "num_target_passes": stats.num_target_passes,
+        "target_passes_saved": stats.target_passes_saved,
+        "num_draft_tokens": stats.num_draft_tokens,
+        "num_accepted_tokens": stats.num_accepted_tokens,
+        "num_cut": stats.num_cut,
+        "num_discarded": stats.num_discarded,
+        "acceptance_rate": stats.acceptance_rate,
+        "mean_accepted_length": stats.mean_accepted_length,
+        "acceptance_by_position": list(stats.acceptance_by_position),
+        "conditional_acceptance_by_position": list(stats.conditional_acceptance_by_position),
+        "draft_stops": dict(stats.draft_stops),
+        "by_drafter": {
+            name: {**asdict(share), "acceptance_rate": share.acceptance_rate}
+            for name, share in stats.by_drafter.items()
+        },
+        "draft_s": stats.draft_s,
+        "verify_s": stats.verify_s,
+        "sample_s": stats.sample_s,
+        "own_s": stats.own_s,
+        "total_s": stats.total_s,
+    }
+    return {
+        **record,
+        # An arm that has not run has no counts: zeros would read as measured.
+        **(counts if result.has_run else dict.fromkeys(counts)),
+        "peak_rss_bytes": result.peak_rss_bytes,
+        "device_used_bytes": result.device_used_bytes,
+        "finish_reason": result.finish_reason,
+        "speedup": estimate_record(result.speedup),
+        "verdict": result.verdict,
+        "same_text": same_text_record(result.same_text),
+        "sentence": None if result.arm.is_baseline else arm_sentence(result, comparison.baseline),
+    }
+
+
+def trial_record(trial: Trial) -> Record:
+    """Return one measured generation, with what each round drafted and accepted."""
+    stats, latency = trial.stats, trial.latency
+    return {
+        "arm": trial.arm,
+        "pair": trial.pair,
+        "place": trial.place,
+        "prompt": trial.prompt_name,
+        "is_closing": False,
+        "num_prompt_tokens": len(trial.prompt_tokens),
+        "decode_tps": trial.decode_tps,
+        "prefill_tps": latency.prefill_tps,
+        "prefill_s": latency.prefill_s,
+        "ttft_s": latency.ttft_s,
+        "tpot_s": asdict(latency.gaps) if latency.gaps is not None else None,
+        "longest_gap_s": latency.longest_gap_s,
+        "num_tokens": stats.num_tokens,
+        "num_rounds": stats.num_rounds,
+        "num_target_passes": stats.num_target_passes,
+        "num_draft_tokens": stats.num_draft_tokens,
+        "num_accepted_tokens": stats.num_accepted_tokens,
+        "num_cut": stats.num_cut,
+        "num_discarded": stats.num_discarded,
+        "acceptance_rate": stats.acceptance_rate,
+        "mean_accepted_length": stats.mean_accepted_length,
+        "accepted_lengths": list(stats.accepted_lengths),
+        "draft_stops": dict(stats.draft_stops),
+        "draft_s": stats.draft_s,
+        "verify_s": stats.verify_s,
+        "sample_s": stats.sample_s,
+        "own_s": stats.own_s,
+        "finish_reason": trial.finish_reason,
+        "peak_rss_bytes": trial.peak_rss_bytes,
+        "rounds": {
+            "drafted": [len(round_.drafted) for round_ in trial.rounds],
+            "accepted": [round_.num_accepted for round_ in trial.rounds],
+            "emitted": [len(round_.emitted) for round_ in trial.rounds],
+            "total_s": [round(round_.total_s, 6) for round_ in trial.rounds],
+        },
+    }
+
+
+def estimate_record(estimate: Estimate | None) -> Record | None:
+    """Return a median with its interval."""
+    return None if estimate is None else asdict(estimate)
+
+
+def same_text_record(answer: SameText | None) -> Record | None:
+    """Return the answer to "same text?"."""
+    return None if answer is None else asdict(answer)
+
+
+def _in_force(info: ModelInfo) -> Record:
+    return {
+        "n_ctx": info.n_ctx,
+        "n_threads": info.n_threads,
+        "n_threads_batch": info.n_threads_batch,
+        "n_gpu_layers": info.n_gpu_layers,
+        "type_k": info.type_k,
+        "type_v": info.type_v,
+        "flash_attn": info.flash_attn,
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    return value

@@ -1,0 +1,141 @@
+"""A comparison's outcome in plain sentences. Names and reasons in them may come from files: they are not markup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from localspec.engine.values import SpeculationSettings
+from localspec.metrics.prediction import break_even_acceptance_rate
+from localspec.metrics.statistics import Estimate
+from localspec.session.outcome import ArmResult, ComparisonResult
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCosts:
+    """What rounds with drafts cost and gave, from measured rounds."""
+
+    round_cost: float
+    """Time of a round with drafts / time that the baseline needed per token."""
+    tokens_per_round: float
+    """Tau."""
+    acceptance_rate: float
+    break_even_rate: float
+    """Acceptance at which such rounds neither gain nor lose; above 1 they cannot gain."""
+    draft_share: float
+    """Share of the speculative arm's time that went into drafting."""
+    round_share: float
+    """Share of the target passes that had drafts to check."""
+
+
+def round_costs(result: ArmResult, baseline: ArmResult) -> RoundCosts | None:
+    """Return an arm's costs against the baseline's; None if nothing was drafted or nothing timed."""
+    stats, step_s = result.stats, baseline.tpot_s
+    rate, tau, drafted = stats.acceptance_rate, stats.mean_accepted_length, stats.mean_drafted_length
+    if rate is None or tau is None or drafted is None or not step_s or stats.total_s <= 0.0:
+        return None
+    cost = stats.drafting_s / stats.num_rounds / step_s
+    return RoundCosts(
+        round_cost=cost,
+        tokens_per_round=tau,
+        acceptance_rate=rate,
+        break_even_rate=break_even_acceptance_rate(cost, drafted),
+        draft_share=stats.draft_s / stats.total_s,
+        round_share=stats.num_rounds / stats.num_target_passes,
+    )
+
+
+def settings_phrase(settings: SpeculationSettings) -> str:
+    """Return how an arm drafts, such as `draft n_max 4, p_min 0.5`."""
+    parts = [f"{settings.method} n_max {settings.n_max}"]
+    if settings.n_min:
+        parts.append(f"n_min {settings.n_min}")
+    if settings.method == "draft" and settings.p_min:
+        parts.append(f"p_min {settings.p_min:g}")
+    return ", ".join(parts)
+
+
+def speedup_phrase(speedup: Estimate) -> str:
+    """Return a speedup with its interval, such as `1.31x (1.22 to 1.40)`."""
+    if speedup.low is None or speedup.high is None:
+        return f"{speedup.median:.2f}x (one pair)"
+    return f"{speedup.median:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
+
+
+def arm_sentence(result: ArmResult, baseline: ArmResult) -> str:
+    """Return what may be said of an arm with drafts, and why where its numbers tell."""
+    how = settings_phrase(result.arm.speculation)
+    if not result.has_run:
+        return f"Not run with {how}: {result.reason.rstrip('.')}."
+    speedup = result.speedup
+    if speedup is None:
+        return f"No speed to compare with {how}: the answers were too short, or no pair is complete."
+    figure = speedup_phrase(speedup)
+    if result.verdict == "faster":
+        claim = f"Faster here: {figure} with {how}."
+    elif result.verdict == "slower":
+        claim = f"Slower here: {figure} with {how}: leave it off."
+    elif speedup.pairs == 1:
+        claim = f"No clear difference with {how}: {figure}, and one pair cannot tell chance from a gain."
+    else:
+        claim = f"No clear difference with {how}: {figure}."
+    why = _why(result, baseline)
+    return f"{claim} {why}" if why else claim
+
+
+def same_text_sentence(result: ArmResult) -> str:
+    """Return the answer to "same text?"; empty if the arm has not run."""
+    answer = result.same_text
+    if answer is None:
+        return ""
+    if answer.identical:
+        return "Same text as without drafts."
+    place = f"The text differs from token {(answer.first_difference or 0) + 1} on"
+    if answer.kind is None:
+        return f"{place}; it was not examined why."
+    numbers = ""
+    if answer.top2_gap is not None and answer.noise is not None:
+        numbers = f" (gap {answer.top2_gap:.3g} logits, noise {answer.noise:.3g})"
+    if answer.kind == "rounding":
+        return f"{place}: rounding between two almost equal candidates{numbers}."
+    return f"{place}, and that is an error: {answer.reason.rstrip('.')}{numbers}."
+
+
+def summary_sentence(result: ComparisonResult) -> str:
+    """Return one sentence for the whole workload: the fastest arm that is clearly faster, or to leave drafts off."""
+    measured = [arm for arm in result.speculative if arm.has_run and arm.speedup is not None]
+    if not result.speculative:
+        return "Nothing to compare: only the baseline was asked for."
+    if not measured:
+        return arm_sentence(result.speculative[0], result.baseline)
+    best = max(measured, key=lambda arm: (arm.verdict == "faster", arm.speedup.median if arm.speedup else 0.0))
+    if best.verdict == "faster" or len(measured) == 1:
+        return arm_sentence(best, result.baseline)
+    if all(arm.verdict == "slower" for arm in measured):
+        figures = ", ".join(f"{arm.arm.name} {speedup_phrase(arm.speedup)}" for arm in measured if arm.speedup)
+        return f"Slower here whichever way: {figures}. Leave it off."
+    return arm_sentence(next(arm for arm in measured if arm.verdict == "no_clear_difference"), result.baseline)
+
+
+def _why(result: ArmResult, baseline: ArmResult) -> str:
+    if not result.stats.num_draft_tokens:
+        what = "the text held nothing to copy" if result.arm.speculation.method == "ngram" else "no draft was kept"
+        return f"Nothing was drafted: {what}."
+    costs = round_costs(result, baseline)
+    if costs is None:
+        return ""
+    need = (
+        f"{costs.break_even_rate:.0%} would break even"
+        if 0.0 <= costs.break_even_rate <= 1.0
+        else "at that cost not even full acceptance would pay"
+    )
+    if costs.break_even_rate < 0.0:
+        need = "it costs no more than a plain step"
+    parts = [
+        f"A round with drafts took {costs.round_cost:.2f} plain steps and gave {costs.tokens_per_round:.2f} tokens"
+        f" (acceptance {costs.acceptance_rate:.0%}; {need})"
+    ]
+    if costs.draft_share >= 0.2:
+        parts.append(f"{costs.draft_share:.0%} of the time went into drafting")
+    if costs.round_share < 0.5:
+        parts.append(f"only {costs.round_share:.0%} of the steps had anything to check")
+    return "; ".join(parts) + "."
