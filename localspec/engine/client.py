@@ -153,6 +153,15 @@ class EngineClient:
             await self._bury(self._process)
         if self._closing is not None:
             return _failed(turn, "UsageError", "The engine was closed.", "Start localspec again.")
+        try:
+            encode_request(turn.request)
+        except ValueError:
+            return _failed(
+                turn,
+                "UsageError",
+                "The request holds text that is no Unicode, such as a file name in an old encoding.",
+                "Rename the file, or correct the text.",
+            )
         process = self._process
         if process is None:
             if isinstance(turn.request, Unload):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from localspec.engine.events import Event
 from localspec.engine.requests import Request
 from localspec.errors import LocalspecError
 
-_REQUESTS: TypeAdapter[Request] = TypeAdapter(Request)
-_EVENTS: TypeAdapter[Event] = TypeAdapter(Event)
+# A file's metadata and a model's logits may hold NaN and infinities: they pass as these constants, not as null.
+_CONFIG = ConfigDict(ser_json_inf_nan="constants")
+_REQUESTS: TypeAdapter[Request] = TypeAdapter(Request, config=_CONFIG)
+_EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=_CONFIG)
 
 
 class WireError(LocalspecError):
