@@ -19,7 +19,7 @@ from localspec.errors import UsageError
 
 
 class Recorder:
-    """Appends what passes over the wire to a file.
+    """Appends what passes over the wire to a file. It ends early when the disk is full: an answer goes on.
 
     Args:
         path: the .jsonl file; its folder must exist.
@@ -58,7 +58,10 @@ class Recorder:
         if self._start is None:
             self._start = now
         head = f'{{"t": {now - self._start:.6f}, "dir": "{direction}", "message": '
-        self._file.write(head.encode() + line.strip() + b"}\n")
+        try:
+            self._file.write(head.encode() + line.strip() + b"}\n")
+        except OSError:
+            self._file.close()
 
 
 @dataclass(slots=True)
