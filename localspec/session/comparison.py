@@ -177,7 +177,9 @@ class _Run:
             for arm in self._arms
         )
         notes = comparison_notes(baseline, self._closing, self._num_pairs)
-        return ComparisonResult(self._workload_name, results, self._closing, self._num_pairs, is_interrupted, notes)
+        return ComparisonResult(
+            self._workload_name, results, self._closing, self._num_pairs, self._sampling, is_interrupted, notes
+        )
 
     async def _switch_to(self, arm: Arm) -> bool:
         """Put an arm in force and return whether the engine really does what it asks."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localspec.engine.values import SpeculationState
+from localspec.engine.values import SamplingSettings, SpeculationState
 from localspec.metrics.comparison import PairedRate, Verdict, compare_rates, drift_note, interpolate_rate, judge
 from localspec.metrics.speculation import SpeculationStats, sum_stats
 from localspec.metrics.statistics import Estimate, bootstrap_median, median
@@ -88,6 +88,7 @@ class ComparisonResult:
     """Baseline run after an odd number of pairs; it is in no arm's figures."""
     num_pairs: int
     """Pairs that were wanted."""
+    sampling: SamplingSettings
     is_interrupted: bool
     notes: tuple[str, ...]
 

@@ -130,7 +130,7 @@ def settings_record(
 
 
 def workload_record(result: ComparisonResult) -> Record:
-    """Return one workload. Its own speedup, verdict and same_text are those of the first arm with drafts that has run."""
+    """Return one workload; its speedup, verdict and same_text are those of the first arm with drafts that has run."""
     leading = result.leading
     closing = [] if result.closing is None else [{**trial_record(result.closing), "is_closing": True}]
     return {
@@ -141,6 +141,7 @@ def workload_record(result: ComparisonResult) -> Record:
         "same_text": same_text_record(leading.same_text) if leading else None,
         "summary": summary_sentence(result),
         "pairs": result.num_pairs,
+        "sampling": asdict(result.sampling),
         "interrupted": result.is_interrupted,
         "notes": list(result.notes),
         "trials": sorted(
