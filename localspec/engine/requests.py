@@ -71,7 +71,7 @@ class Generate:
     max_tokens: int = 512
     stop: tuple[str, ...] = ()
     ignore_eog: bool = False
-    """Go on past end-of-generation tokens (benchmarks of equal length)."""
+    """Never draw an end-of-generation token (benchmarks of equal length), as llama.cpp's ignore_eos."""
     is_fresh: bool = False
     """Forget the KV caches first, so that the whole prompt is read."""
     type: Literal["generate"] = "generate"
@@ -96,6 +96,7 @@ class ExplainDifference:
     num_accepted: tuple[int, ...]
     """How many of them each round accepted."""
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    ignore_eog: bool = False
     type: Literal["explain_difference"] = "explain_difference"
 
 

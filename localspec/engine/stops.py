@@ -21,19 +21,16 @@ class TokenText(Protocol):
 class VisibleText:
     """Decodes emitted tokens, holds back what may begin a stop string, and says when the text ends."""
 
-    def __init__(
-        self, decoder: TokenText, end_tokens: Collection[int], stop: Sequence[str], ignore_eog: bool = False
-    ) -> None:
+    def __init__(self, decoder: TokenText, end_tokens: Collection[int], stop: Sequence[str]) -> None:
         """Start an answer.
 
         Args:
             decoder: fresh.
             end_tokens: ids that end it; they show nothing.
             stop: strings that end it; they are not shown. Empty ones are ignored.
-            ignore_eog: go on past end tokens.
         """
         self._decoder = decoder
-        self._end_tokens = frozenset() if ignore_eog else end_tokens
+        self._end_tokens = end_tokens
         self._stop = tuple(text for text in stop if text)
         self._held = ""
         self._texts: list[str] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,8 +89,7 @@ def test_an_incomplete_character_at_the_end_becomes_one_replacement() -> None:
     assert visible.finish("length") == "\ufffd"
 
 
-@pytest.mark.parametrize(("ignore_eog", "expected"), [(False, "stop"), (True, None)])
-def test_end_tokens_show_nothing_and_may_be_ignored(ignore_eog: bool, expected: str | None) -> None:
-    visible = VisibleText(ByteText(), {65}, (), ignore_eog)
-    assert visible.ends(65) == expected
-    assert visible.take() == (["A"] if ignore_eog else [""])
+def test_end_tokens_show_nothing() -> None:
+    visible = VisibleText(ByteText(), {65}, ())
+    assert visible.ends(65) == "stop"
+    assert visible.take() == [""]

@@ -71,7 +71,8 @@ def _rows(
     """Yield the sampler's choice and the logits after the prompt and after each common token."""
     context.clear()
     context.prefill(request.prompt)
-    sampler = LlamaSampler(context, request.sampling, request.prompt)
+    banned = tuple(context.model.vocabulary.end_tokens) if request.ignore_eog else ()
+    sampler = LlamaSampler(context, request.sampling, request.prompt, banned)
     try:
         yield sampler.sample(0), context.logits(0)
         position = 0

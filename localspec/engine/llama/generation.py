@@ -62,8 +62,9 @@ class Generation:
         num_reused = context.keep_prefix(tokens)
         self.emit(GenerationStarted(request.id, tuple(tokens), num_reused, self.speculation, self._now()))
         stop = (*request.stop, *(self.target.chat.stop if request.messages else ()))
-        visible = VisibleText(TextDecoder(vocabulary), vocabulary.end_tokens, stop, request.ignore_eog)
-        sampler = LlamaSampler(context, request.sampling, tokens)
+        visible = VisibleText(TextDecoder(vocabulary), vocabulary.end_tokens, stop)
+        banned = tuple(vocabulary.end_tokens) if request.ignore_eog else ()
+        sampler = LlamaSampler(context, request.sampling, tokens, banned)
         finish: FinishReason = "cancelled"
         prefill_s = 0.0
         try:

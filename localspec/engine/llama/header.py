@@ -15,6 +15,8 @@ from localspec.engine.llama.precheck import precheck
 from localspec.errors import ModelFileError
 
 MAX_ALIGNMENT = 1 << 20
+MAX_LAYERS, MAX_EXPERTS = 512, 1024
+"""What this llama.cpp has room for. It ends the process where a file asks for more."""
 
 _SHARD = re.compile(r"(?P<stem>.*)-(?P<index>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 _AGAIN = "Download the file again. If it is what its maker published, it needs fixing there."
@@ -60,7 +62,7 @@ def read_header(path: str, with_tensors: bool = True, max_array: int = 64) -> Gg
         _check_shards(shards)
         first = shards[0]
     tensors = tuple(tensor for shard in shards for tensor in shard.tensors)
-    return GgufHeader(
+    header = GgufHeader(
         path=first.path,
         version=first.version,
         file_bytes=sum(shard.file_bytes for shard in shards),
@@ -72,6 +74,8 @@ def read_header(path: str, with_tensors: bool = True, max_array: int = 64) -> Gg
         num_params=sum(prod(tensor.shape) for tensor in tensors),
         tensor_bytes=sum(tensor.size_bytes for tensor in tensors),
     )
+    _check_counts(header)
+    return header
 
 
 def _read_file(path: str, max_array: int) -> _Shard:
@@ -132,6 +136,23 @@ def _check_data(shard: _Shard) -> None:
             f"but the file has {shard.file_bytes} bytes.",
             "The download was probably interrupted. Download the file again.",
         )
+
+
+def _check_counts(header: GgufHeader) -> None:
+    num_experts = header.arch_integer("expert_count")
+    limits = (
+        ("block_count", 1, MAX_LAYERS, 1),
+        ("expert_count", 0, MAX_EXPERTS, 0),
+        ("expert_used_count", min(num_experts, 1), num_experts, 0),
+    )
+    for key, least, most, default in limits:
+        value = header.arch_integer(key, default)
+        if not least <= value <= most:
+            raise ModelFileError(
+                f"{printable(header.path)} cannot be run: {printable(header.architecture)}.{key} is {value}, "
+                f"and llama.cpp takes {least} to {most}.",
+                "The file is damaged, or needs a newer llama.cpp.",
+            )
 
 
 def _shard_paths(path: str, shard: _Shard) -> list[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
@@ -15,6 +17,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
 import llama_cpp.llama_cpp as C
+
+from localspec.engine.llama import ggml
+from localspec.errors import MissingSymbolError
 
 Level = Literal["debug", "info", "warning", "error"]
 Listener = Callable[[str], None]
@@ -28,6 +33,8 @@ _ERRORS: frozenset[Level] = frozenset({"error"})
 _WARNINGS: frozenset[Level] = frozenset({"warning"})
 _CONTINUED = 5
 _MAX_LINE = 4000
+_FUNCTION = re.compile(r"^[A-Za-z_][A-Za-z0-9_:]*: ")
+_TELLS_NOTHING = re.compile(r"failed to load model$|^exiting$", re.IGNORECASE)
 
 logger = logging.getLogger("localspec.llama")
 # Without a handler of some kind logging would print warnings to stderr.
@@ -110,9 +117,20 @@ def _callback(level: int, piece: bytes | None, _: Any) -> None:
         _LOG.write(level, piece or b"")
 
 
+@ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+def _abort_callback(message: bytes | None) -> None:
+    # After this the process ends, by SIGABRT: the log is what explains it.
+    with suppress(Exception):
+        _LOG.write(4, b"llama.cpp stopped at a failed check: " + (message or b"") + b"\n")
+
+
 def install() -> None:
     """Make this module the receiver of both libraries' messages; importing the binding installs one that prints."""
     C.llama_log_set(_callback, ctypes.c_void_p(0))
+    # A backtrace would be printed, by a debugger that is started for it.
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+    with suppress(MissingSymbolError):
+        ggml.symbol("ggml_set_abort_callback", ctypes.c_void_p, (ctypes.c_void_p,))(_abort_callback)
 
 
 def position() -> int:
@@ -132,9 +150,15 @@ def recent_errors(since: int = 0) -> tuple[str, ...]:
 
 
 def last_error(since: int = 0) -> str:
-    """Return the latest error, or the latest warning if there is none; empty if neither."""
-    lines = recent_errors(since) or _LOG.lines(since, _WARNINGS)
-    return lines[-1] if lines else ""
+    """Return the latest error that says why, or else the latest warning, without the name of the C function.
+
+    Empty if there is neither.
+    """
+    for lines in (recent_errors(since), _LOG.lines(since, _WARNINGS)):
+        for line in reversed(lines):
+            if not _TELLS_NOTHING.search(line):
+                return _FUNCTION.sub("", line)
+    return ""
 
 
 @contextmanager

@@ -160,14 +160,16 @@ class _Walk:
         self._spend(count * _COST_PER_STRING, key, begin)
         buffer, unpack = self._buffer, _U64.unpack_from
         for _ in range(count):
+            self._at = at
             try:
                 at += 8 + unpack(buffer, at)[0]
             except struct.error:
-                self._at = at
                 self._need(8, f"a text of {key}")
                 at += 8 + unpack(buffer, at)[0]
+            if at > self._size:
+                break
+        self._need(at - self._at, f"a text of {key}")
         self._at = at
-        self._need(0, f"a text of {key}")
         self._spend(2 * (at - begin - 8 * count), key, begin)
 
     def _spend(self, cost: int, key: str, begin: int) -> None:
@@ -189,7 +191,7 @@ class _Walk:
         """Have the file's bytes up to `size` after the present one in the buffer."""
         end = self._at + size
         if end > self._size:
-            raise self._damaged(f"{what} reaches beyond its end ({self._size} bytes)", self._at)
+            raise self._damaged(f"{what} cannot lie before its end ({self._size} bytes)", self._at)
         if end > MAX_METADATA_BYTES:
             raise self._damaged(f"its metadata goes on beyond {MAX_METADATA_BYTES >> 20} MiB", self._at)
         while len(self._buffer) < end:

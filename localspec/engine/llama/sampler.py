@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import llama_cpp.llama_cpp as C
+import numpy as np
 
 from localspec.engine.llama import log
 from localspec.engine.llama.context import LlamaContext
@@ -21,19 +22,23 @@ class LlamaSampler:
     has accepted exactly the emitted tokens, and the same seed gives the same text with and without drafts.
     """
 
-    def __init__(self, context: LlamaContext, settings: SamplingSettings, prompt: Sequence[int]) -> None:
+    def __init__(
+        self, context: LlamaContext, settings: SamplingSettings, prompt: Sequence[int], banned: Sequence[int] = ()
+    ) -> None:
         """Build the chain.
 
         Args:
             context: whose rows are sampled.
             settings: the user's.
             prompt: its last tokens count for the penalties, as in llama.cpp.
+            banned: ids that are never drawn (their logits become -inf, as with llama.cpp's ignore_eos).
 
         Raises:
             UsageError: a value is out of range, or the grammar cannot be parsed.
         """
         check_sampling(settings)
         self._context = context
+        self._banned = np.array(banned, dtype=np.intp)
         params = C.llama_sampler_chain_default_params()
         params.no_perf = True
         self._chain: Any = C.llama_sampler_chain_init(params)
@@ -81,6 +86,8 @@ class LlamaSampler:
 
     def sample(self, row: int) -> int:
         """Draw from a row of the context's last step, and add the token to the chain's state."""
+        if self._banned.size:
+            self._context.logits(row)[self._banned] = -np.inf
         if self._is_plain_greedy:
             return self._context.argmax(row)
         return int(C.llama_sampler_sample(self._chain, self._context.handle, self._context.row_index(row)))
