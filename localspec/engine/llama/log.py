@@ -117,11 +117,13 @@ def _callback(level: int, piece: bytes | None, _: Any) -> None:
         _LOG.write(level, piece or b"")
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-def _abort_callback(message: bytes | None) -> None:
+def _on_abort(message: bytes | None) -> None:
     # After this the process ends, by SIGABRT: the log is what explains it.
     with suppress(Exception):
         _LOG.write(4, b"llama.cpp stopped at a failed check: " + (message or b"") + b"\n")
+
+
+_abort_callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_on_abort)
 
 
 def install() -> None:

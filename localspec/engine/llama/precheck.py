@@ -191,7 +191,7 @@ class _Walk:
         """Have the file's bytes up to `size` after the present one in the buffer."""
         end = self._at + size
         if end > self._size:
-            raise self._damaged(f"{what} cannot lie before its end ({self._size} bytes)", self._at)
+            raise self._damaged(f"{what} would go on beyond its {self._size} bytes", self._at)
         if end > MAX_METADATA_BYTES:
             raise self._damaged(f"its metadata goes on beyond {MAX_METADATA_BYTES >> 20} MiB", self._at)
         while len(self._buffer) < end:
