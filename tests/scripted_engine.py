@@ -76,6 +76,8 @@ class ArmScript:
     """Message of the failure that Configure gives; empty for none."""
     changed_token: int | None = None
     """Place of an output token that comes out different."""
+    drafts_every: int = 1
+    """Every so many rounds has drafts; 0: none has."""
     num_tokens: int | None = None
     """Ends with `stop` after so many tokens."""
 
@@ -225,7 +227,8 @@ class ScriptedEngine:
         factor: float,
         received_s: float,
     ) -> RoundFinished:
-        has_drafts = self._state.is_on and index > 0
+        every = script.drafts_every
+        has_drafts = self._state.is_on and index > 0 and every > 0 and index % every == 0
         num_drafted = min(self._state.settings.n_max, limit - num_emitted - 1) if has_drafts else 0
         num_accepted = min(num_drafted, script.accepted[index % len(script.accepted)]) if num_drafted else 0
         draft_s = num_drafted * script.draft_step_s * factor

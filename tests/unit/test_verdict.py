@@ -1,0 +1,153 @@
+"""Sentences say what the numbers allow, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from localspec.engine.events import DifferenceExplained
+from localspec.engine.values import Method, SamplingSettings, SpeculationSettings
+from localspec.session.arms import PromptCase, build_arms
+from localspec.session.comparison import run_comparison
+from localspec.session.outcome import ComparisonResult
+from localspec.session.verdict import (
+    arm_sentence,
+    round_costs,
+    same_text_sentence,
+    settings_phrase,
+    summary_sentence,
+)
+from tests.scripted_engine import ArmScript, ScriptedEngine
+
+FAST = ArmScript(accepted=(3,), draft_step_s=0.001)
+SLOW = ArmScript(accepted=(0,), draft_step_s=0.005, verify_cost=1.5)
+EVEN = ArmScript(accepted=(0,), draft_step_s=0.0)
+
+
+async def compare(
+    *methods: Method,
+    draft: ArmScript = FAST,
+    ngram: ArmScript = FAST,
+    num_pairs: int = 3,
+    max_tokens: int = 41,
+    explained: DifferenceExplained | None = None,
+) -> ComparisonResult:
+    return await run_comparison(
+        ScriptedEngine(scripts={"draft": draft, "ngram": ngram}, explained=explained),
+        "chat",
+        (PromptCase("one", text="One."),),
+        build_arms(methods or ("off", "draft"), SpeculationSettings(n_max=4)),
+        SamplingSettings(),
+        max_tokens,
+        lambda progress: None,
+        num_pairs=num_pairs,
+    )
+
+
+async def sentence(draft: ArmScript, num_pairs: int = 3) -> str:
+    result = await compare(draft=draft, num_pairs=num_pairs)
+    return arm_sentence(result.speculative[0], result.baseline)
+
+
+async def test_faster() -> None:
+    text = await sentence(FAST)
+    assert text.startswith("Faster here: 2.88x (2.88 to 2.88) with draft n_max 4. ")
+    # 40 tokens in ten rounds of a verification and 4 draft steps of a tenth of a plain one, 3 steps in the last:
+    # 13.9 plain steps; 30 of 39 accepted, 0.39 of 3.9 needed; 3.9 of 13.9 for drafting.
+    assert "took 1.39 plain steps and gave 4.00 tokens (acceptance 77%; 10% would break even)" in text
+    assert "28% of the time went into drafting" in text
+
+
+async def test_slower_says_leave_it_off() -> None:
+    text = await sentence(SLOW)
+    assert text.startswith("Slower here: 0.30x")
+    assert "leave it off" in text
+    assert "acceptance 0%; 63% would break even" in text
+    assert "Faster" not in text
+
+
+async def test_a_round_that_cannot_pay() -> None:
+    assert "not even full acceptance would pay" in await sentence(ArmScript(accepted=(4,), verify_cost=9.0))
+
+
+async def test_no_clear_difference() -> None:
+    text = await sentence(EVEN)
+    assert text.startswith("No clear difference with draft n_max 4: 1.00x (1.00 to 1.00).")
+
+
+async def test_one_pair_claims_nothing() -> None:
+    text = await sentence(FAST, num_pairs=1)
+    assert text.startswith("No clear difference with draft n_max 4: 2.88x (one pair), and one pair cannot tell")
+
+
+async def test_not_run() -> None:
+    text = await sentence(ArmScript(off_reason="no draft model is loaded"))
+    assert text == "Not run with draft n_max 4: no draft model is loaded."
+
+
+async def test_nothing_to_copy() -> None:
+    result = await compare("off", "ngram", ngram=ArmScript(drafts_every=0))
+    text = arm_sentence(result.speculative[0], result.baseline)
+    assert text.endswith("Nothing was drafted: the text held nothing to copy.")
+    assert round_costs(result.speculative[0], result.baseline) is None
+
+
+async def test_few_steps_with_drafts_are_mentioned() -> None:
+    result = await compare("off", "ngram", ngram=ArmScript(accepted=(4,), drafts_every=4))
+    assert "of the steps had anything to check" in arm_sentence(result.speculative[0], result.baseline)
+
+
+async def test_answers_of_one_round_cannot_be_compared() -> None:
+    result = await compare(draft=ArmScript(num_tokens=1))
+    assert arm_sentence(result.speculative[0], result.baseline).startswith("No speed to compare")
+
+
+async def test_summary_takes_the_best_that_is_clearly_faster() -> None:
+    text = summary_sentence(await compare("off", "draft", "ngram", draft=SLOW, ngram=FAST))
+    assert text.startswith("Faster here")
+    assert "ngram n_max 4" in text
+
+
+async def test_summary_when_all_are_slower() -> None:
+    text = summary_sentence(await compare("off", "draft", "ngram", draft=SLOW, ngram=SLOW))
+    assert text.startswith("Slower here whichever way: draft 0.30x")
+    assert text.endswith("Leave it off.")
+
+
+async def test_summary_when_nothing_is_clear() -> None:
+    text = summary_sentence(await compare("off", "draft", "ngram", draft=SLOW, ngram=EVEN))
+    assert text.startswith("No clear difference with ngram")
+
+
+async def test_summary_without_anything_to_compare() -> None:
+    assert summary_sentence(await compare("off")).startswith("Nothing to compare")
+    off = ArmScript(off_reason="recurrent memory")
+    assert summary_sentence(await compare(draft=off)) == "Not run with draft n_max 4: recurrent memory."
+
+
+@pytest.mark.parametrize(
+    ("script", "explained", "expected"),
+    [
+        (FAST, None, "Same text as without drafts."),
+        (
+            ArmScript(changed_token=7),
+            DifferenceExplained(0, 0.0081, 0.02, 0, 0),
+            "The text differs from token 8 on: rounding between two almost equal candidates "
+            "(gap 0.0081 logits, noise 0.02).",
+        ),
+        (
+            ArmScript(changed_token=7),
+            DifferenceExplained(0, 1.5, 0.02, 0, 0),
+            "The text differs from token 8 on, and that is an error: the gap between the two best candidates is larger "
+            "than rounding can bridge (gap 1.5 logits, noise 0.02).",
+        ),
+        (ArmScript(off_reason="damaged"), None, ""),
+    ],
+)
+async def test_same_text(script: ArmScript, explained: DifferenceExplained | None, expected: str) -> None:
+    result = await compare(draft=script, explained=explained)
+    assert same_text_sentence(result.speculative[0]) == expected
+
+
+def test_settings_phrase_names_what_is_not_default() -> None:
+    assert settings_phrase(SpeculationSettings("draft", 8, 2, 0.75)) == "draft n_max 8, n_min 2, p_min 0.75"
+    assert settings_phrase(SpeculationSettings("ngram", 8, 0, 0.75)) == "ngram n_max 8"
