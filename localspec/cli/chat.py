@@ -106,7 +106,7 @@ class _Chat:
         with progress(console) as report:
 
             def on_progress(event: LoadProgress) -> None:
-                report(f"loading the {event.model}", event.fraction)
+                report(f"loading the {event.model}", event.fraction, "")
 
             loaded = self._runner.run(
                 load_models(

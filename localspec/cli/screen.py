@@ -18,8 +18,8 @@ WIDTH_WITHOUT_TERMINAL = 140
 DASH = "\N{EN DASH}"
 """Shown for a value that does not exist; never 0."""
 
-Report = Callable[[str, float], None]
-"""Called with what is going on, and the fraction that is done."""
+Report = Callable[[str, float, str], None]
+"""Called with what is going on, the fraction that is done, and a figure that changes all the time."""
 
 
 def results_console(is_json: bool = False) -> Console:
@@ -46,12 +46,16 @@ def progress(console: Console) -> Iterator[Report]:
     if not console.is_terminal:
         yield _plain_report(console)
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24))
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[figure]}", markup=False),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=1.0)
+        task = bar.add_task("", total=1.0, figure="")
 
-        def report(description: str, fraction: float) -> None:
-            bar.update(task, description=one_line(description), completed=fraction)
+        def report(description: str, fraction: float, figure: str) -> None:
+            bar.update(task, description=one_line(description), completed=fraction, figure=figure)
 
         yield report
 
@@ -59,7 +63,7 @@ def progress(console: Console) -> Iterator[Report]:
 def _plain_report(console: Console) -> Report:
     last = ""
 
-    def report(description: str, fraction: float) -> None:
+    def report(description: str, fraction: float, figure: str) -> None:
         nonlocal last
         line = one_line(description)
         if line != last:

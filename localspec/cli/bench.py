@@ -1,0 +1,89 @@
+"""`localspec bench`: compare ways of drafting on models of the user's own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from localspec.catalog.workloads import Workload, find_workload, load_workloads, workload_from_file
+from localspec.cli.comparison import progress_printer, show_measurement
+from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, say_failure
+from localspec.cli.options import BenchChoice
+from localspec.cli.screen import notices_console, progress, results_console
+from localspec.cli.services import Services
+from localspec.engine.values import Method
+from localspec.errors import UsageError
+from localspec.session.arms import build_arms
+from localspec.session.loading import context_settings, sampling_settings, speculation_settings
+from localspec.session.measurement import Measurement, MeasurementPlan, measure, measurement_record
+from localspec.session.records import encode_record
+from localspec.settings import Flags, Settings, load_settings
+
+DEFAULT_WORKLOADS = ("edit", "chat")
+
+
+def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
+    """Measure, print, and return the exit code."""
+    plan = make_plan(choice, load_settings(flags), flags, with_hashes=is_json)
+    return finish(asyncio.run(_measure(services, plan)), is_json)
+
+
+def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool) -> MeasurementPlan:
+    """Return the plan that the command line and the settings make up.
+
+    Raises:
+        UsageError: a workload or prompt does not exist, or a method lacks its model.
+    """
+    methods = cast("tuple[Method, ...]", choice.methods) or _default_methods(choice)
+    if "draft" in methods and choice.draft is None:
+        raise UsageError("Drafting with a model needs a model.", "Give one with --draft FILE, or use --method ngram.")
+    return MeasurementPlan(
+        target=choice.target,
+        draft=choice.draft if "draft" in methods else None,
+        context=context_settings(settings),
+        arms=build_arms(methods, speculation_settings(settings, "off")),
+        workloads=_workloads(choice),
+        sampling=sampling_settings(settings),
+        is_temperature_fixed=flags.get("sampling", {}).get("temperature") is not None,
+        max_tokens=settings.bench.max_tokens,
+        num_pairs=settings.bench.pairs,
+        warmup_tokens=settings.bench.warmup,
+        ignore_eog=choice.ignore_eos,
+        with_hashes=with_hashes,
+    )
+
+
+def finish(measurement: Measurement, is_json: bool) -> int:
+    """Print what was measured, the document last, and return the exit code."""
+    show_measurement(measurement, results_console(is_json))
+    if measurement.failure is not None:
+        say_failure(measurement.failure)
+    if measurement.is_interrupted:
+        notices_console().print("Interrupted.")
+    if is_json:
+        print(encode_record(measurement_record(measurement)))
+    if measurement.is_interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_DONE if measurement.failure is None else EXIT_FAILED
+
+
+async def _measure(services: Services, plan: MeasurementPlan) -> Measurement:
+    engine = services.make_engine()
+    try:
+        with progress(notices_console()) as report:
+            return await measure(engine, plan, progress_printer(report))
+    finally:
+        await engine.close()
+
+
+def _default_methods(choice: BenchChoice) -> tuple[Method, ...]:
+    return ("off", "draft", "ngram") if choice.draft is not None else ("off", "ngram")
+
+
+def _workloads(choice: BenchChoice) -> tuple[Workload, ...]:
+    own = () if choice.prompt_file is None else (workload_from_file(choice.prompt_file),)
+    names = dict.fromkeys(choice.workloads or (() if own else DEFAULT_WORKLOADS))
+    if not names:
+        return own
+    known = load_workloads()
+    return (*(find_workload(name, known) for name in names), *own)

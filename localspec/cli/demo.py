@@ -1,0 +1,57 @@
+"""`localspec demo`: what speculation does on this machine, with a model that comes along."""
+
+from __future__ import annotations
+
+import asyncio
+
+from localspec.catalog.workloads import find_workload, load_workloads
+from localspec.cli.bench import finish
+from localspec.cli.comparison import progress_printer
+from localspec.cli.screen import notices_console, progress
+from localspec.cli.services import Services
+from localspec.session.arms import build_arms
+from localspec.session.demo import DemoModels, PreparationProgress, prepare_demo_models
+from localspec.session.loading import context_settings, sampling_settings, speculation_settings
+from localspec.session.measurement import Measurement, MeasurementPlan, measure
+from localspec.settings import Flags, Settings, load_settings
+
+WORKLOADS = ("quote", "chat", "story")
+"""One that copies, and two that do not."""
+
+
+def run_demo(services: Services, flags: Flags, is_json: bool) -> int:
+    """Prepare the models, measure, print, and return the exit code."""
+    return finish(asyncio.run(_measure(services, load_settings(flags), is_json)), is_json)
+
+
+def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool) -> MeasurementPlan:
+    """Return the plan of the demo: its models and workloads, everything else as set."""
+    known = load_workloads()
+    return MeasurementPlan(
+        target=models.target,
+        draft=models.draft,
+        context=context_settings(settings),
+        arms=build_arms(("off", "draft", "ngram"), speculation_settings(settings, "off")),
+        workloads=tuple(find_workload(name, known) for name in WORKLOADS),
+        sampling=sampling_settings(settings),
+        is_temperature_fixed=False,
+        max_tokens=settings.bench.max_tokens,
+        num_pairs=settings.bench.pairs,
+        warmup_tokens=settings.bench.warmup,
+        with_hashes=with_hashes,
+    )
+
+
+async def _measure(services: Services, settings: Settings, with_hashes: bool) -> Measurement:
+    engine = services.make_engine()
+    try:
+        with progress(notices_console()) as report:
+
+            def on_preparation(step: PreparationProgress) -> None:
+                fraction = step.num_done / step.num_total if step.num_total else 0.0
+                report(f"making {step.title} (once)", fraction, "")
+
+            models = await prepare_demo_models(engine, on_preparation)
+            return await measure(engine, demo_plan(models, settings, with_hashes), progress_printer(report))
+    finally:
+        await engine.close()

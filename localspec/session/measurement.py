@@ -1,0 +1,210 @@
+"""A whole measurement: load, compare the arms on every workload, and keep what there is if it ends early."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from localspec.catalog.workloads import Workload
+from localspec.engine.events import LoadProgress, ModelsLoaded
+from localspec.engine.interface import Engine
+from localspec.engine.values import ContextSettings, DeviceInfo, SamplingSettings
+from localspec.errors import EngineDiedError, LocalspecError
+from localspec.hardware.throttling import ClockReading, read_clock, was_throttled
+from localspec.session.arms import Arm, prompt_cases
+from localspec.session.comparison import ComparisonProgress, run_comparison
+from localspec.session.examination import Examination, examine
+from localspec.session.hashing import sha256_of
+from localspec.session.loading import load_models
+from localspec.session.outcome import ComparisonInterrupted, ComparisonResult
+from localspec.session.records import Record, bench_record, device_record, model_record, settings_record
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementPlan:
+    """What to measure, and how."""
+
+    target: Path
+    draft: Path | None
+    context: ContextSettings
+    arms: tuple[Arm, ...]
+    """The baseline first."""
+    workloads: tuple[Workload, ...]
+    sampling: SamplingSettings
+    is_temperature_fixed: bool
+    """The sampling's temperature holds for workloads that have one of their own, too."""
+    max_tokens: int
+    num_pairs: int
+    warmup_tokens: int
+    ignore_eog: bool = False
+    with_hashes: bool = False
+    """Read the model files through for their SHA-256 first."""
+
+    def sampling_for(self, workload: Workload) -> SamplingSettings:
+        """Return the sampling with the temperature that is in force for a workload."""
+        if self.is_temperature_fixed or workload.temperature is None:
+            return self.sampling
+        return dataclasses.replace(self.sampling, temperature=workload.temperature)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementProgress:
+    """Where a measurement stands."""
+
+    stage: str
+    """`hash`, `load` or `compare`."""
+    fraction: float
+    """Of the whole stage."""
+    load: LoadProgress | None = None
+    comparison: ComparisonProgress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured."""
+
+    plan: MeasurementPlan
+    examination: Examination
+    loaded: ModelsLoaded
+    hashes: tuple[str | None, str | None]
+    """SHA-256 of target and draft."""
+    results: tuple[ComparisonResult, ...]
+    """One for each workload that was begun, in the plan's order."""
+    clocks: tuple[ClockReading, ClockReading]
+    """Before and after."""
+    is_interrupted: bool
+    failure: LocalspecError | None
+    """Why it ended early after something had been measured already."""
+
+
+OnProgress = Callable[[MeasurementProgress], None]
+
+
+async def measure(
+    engine: Engine,
+    plan: MeasurementPlan,
+    on_progress: OnProgress,
+    read_clock: Callable[[], ClockReading] = read_clock,
+) -> Measurement:
+    """Carry out a plan. Cancelling the task after the models are loaded ends it early with what was measured.
+
+    Raises:
+        LocalspecError: nothing could be measured.
+    """
+    examination = await examine(engine)
+    if examination.failure is not None:
+        raise examination.failure
+    loaded = await load_models(
+        engine,
+        plan.target,
+        plan.draft,
+        plan.context,
+        plan.arms[0].speculation,
+        lambda event: on_progress(MeasurementProgress("load", event.fraction, load=event)),
+    )
+    hashes = (
+        await _hash(plan, plan.target, on_progress),
+        await _hash(plan, plan.draft if loaded.draft is not None else None, on_progress),
+    )
+    before = read_clock()
+    results: list[ComparisonResult] = []
+    is_interrupted, failure = False, None
+    try:
+        for index, workload in enumerate(plan.workloads):
+            results.append(await _compare(engine, plan, workload, index, on_progress))
+    except ComparisonInterrupted as interruption:
+        results.append(interruption.result)
+        is_interrupted = True
+    except asyncio.CancelledError:
+        is_interrupted = True
+    except LocalspecError as error:
+        if not results:
+            raise
+        failure = error
+    return Measurement(
+        plan, examination, loaded, hashes, tuple(results), (before, read_clock()), is_interrupted, failure
+    )
+
+
+def measurement_record(measurement: Measurement) -> Record:
+    """Return the JSON document of a measurement.
+
+    Raises:
+        EngineDiedError: the engine did not say what it is.
+    """
+    plan, loaded, examination = measurement.plan, measurement.loaded, measurement.examination
+    if examination.build is None:
+        raise EngineDiedError("The engine did not say what it is.", "Try again.")
+    host = examination.profile.host
+    record = bench_record(
+        build=examination.build,
+        device=device_record(
+            [DeviceInfo(**dataclasses.asdict(device)) for device in examination.profile.devices],
+            loaded.target.n_gpu_layers,
+            power_source=host.power,
+            throttling=_throttling(measurement),
+            host=dataclasses.asdict(host),
+        ),
+        target=model_record(loaded.target, measurement.hashes[0]),
+        draft=None if loaded.draft is None else model_record(loaded.draft, measurement.hashes[1]),
+        settings=settings_record(
+            loaded.target,
+            plan.context,
+            plan.sampling,
+            max_tokens=plan.max_tokens,
+            num_pairs=plan.num_pairs,
+            ignore_eog=plan.ignore_eog,
+            warmup_tokens=plan.warmup_tokens,
+            draft=loaded.draft,
+            arms=plan.arms,
+        ),
+        results=measurement.results,
+        is_interrupted=measurement.is_interrupted,
+    )
+    for entry, workload in zip(record["workloads"], plan.workloads, strict=False):
+        entry["temperature"] = plan.sampling_for(workload).temperature
+        entry["is_copy_heavy"] = workload.is_copy_heavy
+    record["draft_failure"] = loaded.draft_failure
+    record["failure"] = None if measurement.failure is None else measurement.failure.message
+    return record
+
+
+async def _compare(
+    engine: Engine, plan: MeasurementPlan, workload: Workload, index: int, on_progress: OnProgress
+) -> ComparisonResult:
+    def report(progress: ComparisonProgress) -> None:
+        share = progress.num_done / progress.num_total if progress.num_total else 0.0
+        on_progress(MeasurementProgress("compare", (index + share) / len(plan.workloads), comparison=progress))
+
+    return await run_comparison(
+        engine,
+        workload.name,
+        prompt_cases(workload),
+        plan.arms,
+        plan.sampling_for(workload),
+        plan.max_tokens,
+        report,
+        num_pairs=plan.num_pairs,
+        ignore_eog=plan.ignore_eog,
+        warmup_tokens=plan.warmup_tokens,
+    )
+
+
+async def _hash(plan: MeasurementPlan, path: Path | None, on_progress: OnProgress) -> str | None:
+    if path is None or not plan.with_hashes:
+        return None
+
+    def report(num_done: int, num_total: int) -> None:
+        on_progress(MeasurementProgress("hash", num_done / num_total if num_total else 1.0))
+
+    return await sha256_of(path, report)
+
+
+def _throttling(measurement: Measurement) -> str | None:
+    throttled = was_throttled(*measurement.clocks)
+    if throttled is None:
+        return None
+    return "the hardware slowed itself down while measuring" if throttled else "none"
