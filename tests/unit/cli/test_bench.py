@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localspec.cli.main import run
+from localspec.cli.services import Services
+from localspec.engine.events import EngineFailed, Event, ModelsLoaded
+from localspec.engine.requests import Configure, Generate, LoadModels, Request
+from tests.unit.cli.fake_engine import FakeEngine
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF" + bytes(100))
+    return path
+
+
+@pytest.fixture
+def prompt(tmp_path: Path) -> Path:
+    path = tmp_path / "prompt.txt"
+    path.write_text("one two three four five six seven eight nine ten eleven twelve", encoding="utf-8")
+    return path
+
+
+def bench(engine: FakeEngine, *arguments: str | Path) -> int:
+    code = run(["bench", *map(str, arguments)], Services(make_engine=lambda: engine))
+    assert engine.is_closed
+    return code
+
+
+def document_of(out: str) -> dict[str, Any]:
+    assert out.endswith("\n") and out.count("\n") == 1
+    document = json.loads(out)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_the_document_has_every_promised_key(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (model, "--draft", model, "--prompt", prompt, "--max-tokens", "12", "--seed", "7", "--n-max", "3")
+    assert bench(FakeEngine(), *arguments, "--json") == 0
+    captured = capsys.readouterr()
+    document = document_of(captured.out)
+    assert set(document) >= {"schema", "build", "device", "target", "draft", "settings", "workloads"}
+    for side in ("target", "draft"):
+        assert set(document[side]) >= {"path", "sha256", "architecture", "quantisation"}
+        assert len(document[side]["sha256"]) == 64
+    promised = "n_ctx n_threads n_threads_batch flash_attn type_k type_v temperature seed max_tokens"
+    assert set(document["settings"]) >= set(promised.split())
+    assert document["settings"]["seed"] == 7
+    (workload,) = document["workloads"]
+    assert workload["name"] == "prompt"
+    assert workload["temperature"] == 0
+    assert [arm["method"] for arm in workload["arms"]] == ["off", "draft", "ngram"]
+    promised = (
+        "name method n_max p_min speculation reason decode_tps ttft_s tpot_s num_tokens num_rounds num_target_passes "
+        "num_draft_tokens num_accepted_tokens acceptance_rate mean_accepted_length acceptance_by_position draft_s "
+        "verify_s sample_s own_s peak_rss_bytes finish_reason"
+    )
+    for arm in workload["arms"]:
+        assert set(arm) >= set(promised.split())
+    assert workload["arms"][0]["acceptance_rate"] is None
+    assert workload["arms"][1]["n_max"] == 3
+    assert workload["arms"][1]["speculation"] == "on"
+    assert set(workload["speedup"]) >= {"median", "low", "high", "pairs"}
+    assert workload["verdict"] == "faster"
+    assert set(workload["same_text"]) >= {"identical", "first_difference", "top2_gap", "noise", "kind"}
+    assert workload["same_text"]["identical"] is True
+    assert "speedup" in captured.err
+
+
+def test_the_table_says_what_follows(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(FakeEngine(), model, "--prompt", prompt, "--max-tokens", "12") == 0
+    captured = capsys.readouterr()
+    assert "Faster here:" in captured.out
+    assert "identical" in captured.out
+    assert "\x1b" not in captured.out + captured.err
+    assert "pair 3 of 3" in captured.err and "pair 3 of 3" not in captured.out
+
+
+def test_default_arms_and_workloads(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(FakeEngine(), model, "--max-tokens", "4", "--pairs", "1", "--json") == 0
+    document = document_of(capsys.readouterr().out)
+    assert [workload["name"] for workload in document["workloads"]] == ["edit", "chat"]
+    assert [arm["name"] for arm in document["workloads"][0]["arms"]] == ["off", "ngram"]
+    assert document["draft"] is None
+
+
+@pytest.mark.parametrize(("options", "temperature"), [((), 0.8), (("--temp", "0.3"), 0.3)])
+def test_a_workloads_temperature_gives_way_to_the_flag(
+    options: tuple[str, ...], temperature: float, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = FakeEngine()
+    assert bench(engine, model, "--workload", "story", "--max-tokens", "4", "--pairs", "1", *options) == 0
+    used = {request.sampling.temperature for request in engine.requests if isinstance(request, Generate)}
+    assert used == {temperature}
+    assert f"temperature {temperature}" in capsys.readouterr().out
+
+
+def test_options_reach_the_engine(model: Path, prompt: Path) -> None:
+    engine = FakeEngine()
+    options = "--threads 3 --n-gpu-layers 0 --type-k q8_0 --no-flash-attn --ngram-max 6 --top-k 5 --ignore-eos"
+    assert bench(engine, model, "--prompt", prompt, *options.split()) == 0
+    load = next(request for request in engine.requests if isinstance(request, LoadModels))
+    assert (load.context.n_threads, load.context.n_gpu_layers) == (3, 0)
+    assert (load.context.type_k, load.context.flash_attn) == ("q8_0", False)
+    assert load.draft_path == ""
+    configure = [request for request in engine.requests if isinstance(request, Configure)]
+    assert {request.speculation.ngram_max for request in configure} == {6}
+    generate = next(request for request in engine.requests if isinstance(request, Generate))
+    assert generate.ignore_eog and generate.sampling.top_k == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--workload", "sumary"), "summary"),
+        (("--method", "draft"), "--draft FILE"),
+        (("--n-min", "9", "--n-max", "4"), "n_min 9"),
+        (("--pairs", "0"), "pairs"),
+        (("--prompt", "no-such-file.txt"), "no-such-file.txt"),
+    ],
+)
+def test_wrong_usage_starts_nothing(
+    options: tuple[str, ...], said: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = FakeEngine()
+    assert run(["bench", str(model), *options], Services(make_engine=lambda: engine)) == 2
+    assert said in capsys.readouterr().err
+    assert engine.requests == []
+
+
+def test_a_missing_model_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(FakeEngine(), tmp_path / "none.gguf", "--json") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "There is no file" in captured.err
+
+
+class NoDraftEngine(FakeEngine):
+    """Loads the target only, as the real engine does with a damaged draft."""
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in super().stream(request):
+            if isinstance(event, ModelsLoaded):
+                self._draft = None
+                yield ModelsLoaded(event.id, event.target, None, "the file is damaged [/]", event.speculation, 0.1)
+            else:
+                yield event
+
+
+def test_a_draft_that_does_not_load_gives_no_figures(
+    model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (model, "--draft", model, "--method", "draft", "--prompt", prompt, "--max-tokens", "6")
+    assert bench(NoDraftEngine(), *arguments, "--json") == 0
+    captured = capsys.readouterr()
+    document = document_of(captured.out)
+    arm = document["workloads"][0]["arms"][1]
+    assert arm["speculation"] == "off"
+    assert arm["reason"]
+    assert arm["decode_tps"] is None and arm["speedup"] is None
+    assert document["workloads"][0]["verdict"] is None
+    assert "Not run with draft" in captured.err
+    assert document["draft_failure"] == "the file is damaged [/]"
+
+
+class InterruptedEngine(FakeEngine):
+    """Gets the user's Ctrl-C while it generates for the `after`-th time."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__(pause_s=0.001)
+        self._left = after
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        if isinstance(request, Generate):
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+        async for event in super().stream(request):
+            yield event
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal to oneself ends the process on Windows")
+def test_an_interruption_prints_what_was_measured(
+    model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Two warm-ups and two pairs are complete; the third pair is not.
+    code = bench(InterruptedEngine(after=7), model, "--prompt", prompt, "--max-tokens", "12", "--json")
+    assert code == 130
+    captured = capsys.readouterr()
+    document = document_of(captured.out)
+    assert document["interrupted"] is True
+    assert document["workloads"][0]["speedup"]["pairs"] == 2
+    assert "Interrupted" in captured.err and "Traceback" not in captured.err
+
+
+class DyingEngine(FakeEngine):
+    """Dies while it generates for the `after`-th time."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self._left = after
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        if isinstance(request, Generate):
+            self._left -= 1
+            if self._left <= 0:
+                yield EngineFailed(request.id, "EngineDiedError", "Killed (signal 9).", "", is_fatal=True)
+                return
+        async for event in super().stream(request):
+            yield event
+
+
+def test_a_death_keeps_the_workloads_that_are_done(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (model, "--workload", "chat", "--workload", "code", "--pairs", "1", "--max-tokens", "4", "--json")
+    # The first workload takes two warm-ups, a pair and the closing run.
+    assert bench(DyingEngine(after=7), *arguments) == 1
+    captured = capsys.readouterr()
+    document = document_of(captured.out)
+    assert [workload["name"] for workload in document["workloads"]] == ["chat"]
+    assert document["failure"] == "Killed (signal 9)."
+    assert "error: Killed (signal 9)." in captured.err
