@@ -23,16 +23,21 @@ def show_measurement(measurement: Measurement, console: Console) -> None:
     """Print a table, a sentence and the remarks for each workload."""
     for result, workload in zip(measurement.results, measurement.plan.workloads, strict=False):
         show_comparison(result, workload, measurement.plan.sampling_for(workload).temperature, console)
+    if measurement.loaded.draft_failure:
+        console.print(
+            f"\nThe draft model could not be loaded: {one_line(measurement.loaded.draft_failure)}", soft_wrap=True
+        )
 
 
 def show_comparison(result: ComparisonResult, workload: Workload, temperature: float, console: Console) -> None:
     """Print one workload: a column for each arm, then what follows from it."""
     kind = "copy-heavy, " if workload.is_copy_heavy else ""
     title = one_line(f"{workload.title} ({workload.name}: {kind}temperature {temperature:g})")
-    grid = table("", *(one_line(arm.arm.name) for arm in result.arms), title=title)
+    grid = table("", *(one_line(arm.arm.name) for arm in result.arms))
     for name, cell in _ROWS:
         grid.add_row(name, *(cell(arm) if arm.has_run else DASH for arm in result.arms))
     console.print()
+    console.print(title, style="bold", soft_wrap=True)
     console.print(grid)
     console.print(one_line(summary_sentence(result)), soft_wrap=True)
     for remark in remarks(result):

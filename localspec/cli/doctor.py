@@ -64,7 +64,7 @@ def all_notes(examination: Examination) -> tuple[Note, ...]:
 
 def show(examination: Examination, console: Console) -> None:
     """Print the examination for people."""
-    facts = table("Machine", "", title=None)
+    facts = table("Machine", "")
     facts.columns[1].justify = "left"
     for name, value in _machine(examination):
         facts.add_row(name, one_line(value))

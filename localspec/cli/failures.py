@@ -72,6 +72,7 @@ def _say_unexpected(error: Exception, log_file: Callable[[], Path]) -> None:
             log.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')}\n")
             log.write("".join(traceback.format_exception(error)))
         where = f"The details are in {path}"
-    except (OSError, LocalspecError):
+    except Exception:
+        # Whatever else fails here, the user still gets the one line.
         where = "The details could not be written to the log file"
     print(f"error: This should not have happened ({type(error).__name__}). {printable(where)}.", file=sys.stderr)

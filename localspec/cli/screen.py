@@ -32,9 +32,9 @@ def notices_console() -> Console:
     return _console(sys.stderr.isatty(), is_stderr=True)
 
 
-def table(*columns: str, title: str | None = None) -> Table:
+def table(*columns: str) -> Table:
     """Return an empty table: the first column is left-aligned, the others are right-aligned."""
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    made = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for index, column in enumerate(columns):
         made.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     return made
@@ -51,7 +51,8 @@ def progress(console: Console) -> Iterator[Report]:
         BarColumn(bar_width=24),
         TextColumn("{task.fields[figure]}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    # Seldom, since drawing takes a core from what is being measured.
+    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
         task = bar.add_task("", total=1.0, figure="")
 
         def report(description: str, fraction: float, figure: str) -> None:

@@ -169,6 +169,7 @@ def test_a_draft_that_does_not_load_gives_no_figures(
     assert arm["decode_tps"] is None and arm["speedup"] is None
     assert document["workloads"][0]["verdict"] is None
     assert "Not run with draft" in captured.err
+    assert "could not be loaded: the file is damaged [/]" in captured.err
     assert document["draft_failure"] == "the file is damaged [/]"
 
 
