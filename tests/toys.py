@@ -124,6 +124,9 @@ class ScriptedDrafter:
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
         self.text = list(prompt)
 
+    def forget(self) -> None:
+        pass
+
     def draft(self, limit: int) -> Draft:
         draft = self._propose(list(self.text), limit)
         return Draft(draft.tokens[:limit], draft.stop, draft.probabilities and draft.probabilities[:limit])

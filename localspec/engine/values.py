@@ -67,7 +67,7 @@ class SpeculationSettings:
 
 @dataclass(frozen=True, slots=True)
 class SamplingSettings:
-    """llama.cpp's sampler chain. Temperature 0 is greedy: of the other fields, only penalties and grammar then count."""
+    """llama.cpp's sampler chain. Temperature 0 is greedy: only penalties and grammar then count besides."""
 
     temperature: float = 0.0
     top_k: int = 40

@@ -48,6 +48,8 @@ from localspec.engine.requests import (  # noqa: E402
 from localspec.errors import LocalspecError  # noqa: E402
 from localspec.hardware.cores import read_cores  # noqa: E402
 
+_BUG_HINT = "The log file has the details. Please report it as a bug."
+
 
 class Worker:
     """Carries out requests in order on the main thread, while another reads stdin and hears Cancel at once."""
@@ -89,6 +91,12 @@ class Worker:
                 self._fail(
                     request, LocalspecError("This machine has no memory left.", "Use a smaller model or context.")
                 )
+            except BrokenPipeError:
+                raise
+            except Exception as error:
+                # The outermost edge: a bug ends this request with words, and the process goes on serving.
+                logging.getLogger("localspec.engine").exception("request %s", request.type)
+                self._fail(request, LocalspecError(f"The engine failed in a way it should not: {error!r}", _BUG_HINT))
             finally:
                 self._end(request)
             if isinstance(request, Unload):

@@ -45,6 +45,11 @@ class DraftModelDrafter:
         kept = self._model.keep_prefix(prompt)
         self._model.prefill(prompt[kept:], progress)
 
+    def forget(self) -> None:
+        """Empty the draft's cache."""
+        self._model.clear()
+        self._text = []
+
     def draft(self, limit: int) -> Draft:
         """Propose at most `limit` tokens, fewer where the draft's context or confidence ends."""
         if self._has_foreign_token:

@@ -32,6 +32,9 @@ class Drafter(Protocol):
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
         """Start over with a text; whatever is still usable of the old one is kept."""
 
+    def forget(self) -> None:
+        """Keep nothing of earlier texts, so that the next begin does all its work."""
+
     def draft(self, limit: int) -> Draft:
         """Propose at most `limit` tokens."""
 

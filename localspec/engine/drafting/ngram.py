@@ -22,14 +22,15 @@ class NgramDrafter:
         self._lengths = tuple(range(n_max, n_min - 1, -1))
         self._text: list[int] = []
         self._followers: dict[int, dict[tuple[int, ...], int]] = {}
-        self._forget()
+        self.forget()
 
     @property
     def name(self) -> str:
         """What screens and reports call it."""
         return f"n-gram {self._lengths[-1]}-{self._lengths[0]}"
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Empty the index."""
         self._text = []
         self._followers = {length: {} for length in self._lengths}
 
@@ -37,7 +38,7 @@ class NgramDrafter:
         """Index a prompt; if it continues the old text, only its new part."""
         known = len(self._text)
         if list(prompt[:known]) != self._text:
-            self._forget()
+            self.forget()
             known = 0
         self._append(prompt[known:])
 

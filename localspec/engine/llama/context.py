@@ -213,7 +213,8 @@ class LlamaContext:
         if not pointer:
             raise DecodeError(f"llama.cpp has no logits for row {row}.", "Please report this as a bug.")
         address = ctypes.addressof(pointer.contents)
-        return np.frombuffer((ctypes.c_float * self.n_vocab).from_address(address), dtype=np.float32)
+        values: Any = (ctypes.c_float * self.n_vocab).from_address(address)
+        return np.frombuffer(values, dtype=np.float32)
 
     def argmax(self, row: int) -> int:
         """Return the most probable token of a row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Literal
 
 from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.events import (
@@ -58,6 +59,8 @@ class Generation:
         context, vocabulary = self.target.context, self.target.model.vocabulary
         if request.is_fresh:
             context.clear()
+            if self.drafter is not None:
+                self.drafter.forget()
         tokens = prompt_tokens(self.target, request)
         num_reused = context.keep_prefix(tokens)
         self.emit(GenerationStarted(request.id, tuple(tokens), num_reused, self.speculation, self._now()))
@@ -108,10 +111,9 @@ class Generation:
     def _now(self) -> float:
         return self.clock() - self.received_s
 
-    def _progress(self, request_id: int, model: str) -> Callable[[int, int], None]:
+    def _progress(self, request_id: int, model: Literal["target", "draft"]) -> Callable[[int, int], None]:
         def report(num_done: int, num_total: int) -> None:
-            role = "draft" if model == "draft" else "target"
-            self.emit(PrefillProgress(request_id, role, num_done, num_total, self._now()))
+            self.emit(PrefillProgress(request_id, model, num_done, num_total, self._now()))
 
         return report
 

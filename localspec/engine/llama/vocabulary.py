@@ -55,14 +55,12 @@ class Vocabulary:
             DecodeError: llama.cpp's tokeniser failed.
         """
         raw = text.encode("utf-8", "replace")
-        if "\0" in text and not raw:
-            return []
         size = len(raw) + 8
         for _ in range(2):
             buffer = (C.llama_token * size)()
             count = C.llama_tokenize(self._vocab, raw, len(raw), buffer, size, add_special, parse_special)
             if count >= 0:
-                return buffer[:count]
+                return list(buffer[:count])
             size = -count
         raise DecodeError(
             f"llama.cpp could not tokenise a text of {len(raw)} bytes.", "Shorten the text, or report the model file."
