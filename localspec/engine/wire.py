@@ -56,6 +56,6 @@ def _bad_line(kind: str, line: bytes, error: ValidationError) -> WireError:
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "line"
     return WireError(
-        f"Not a {kind} of the engine protocol: {place}: {first['msg']}",
+        f"This line is no {kind} of the engine protocol: {place}: {first['msg']}",
         f"The line begins with {line[:80]!r}. App and engine may be of different versions.",
     )
