@@ -58,9 +58,9 @@ class SpeculationSettings:
     """A draft shorter than this is thrown away."""
     p_min: float = 0.0
     """Draft model only: stop before the first token whose probability in the draft's full softmax is lower."""
-    ngram_max: int = 4
+    ngram_max: int = 6
     """Longest suffix that prompt lookup searches for, in tokens."""
-    ngram_min: int = 2
+    ngram_min: int = 4
     """Shortest suffix that prompt lookup accepts as a match, in tokens."""
     verification: Literal["exact"] = "exact"
 

@@ -38,7 +38,7 @@ def _refusal(file: Path, text: str = "", flags: dict[str, dict[str, object]] | N
 
 def test_without_a_file_the_defaults_hold(file: Path) -> None:
     settings = load_settings(file=file)
-    assert settings.draft == DraftGroup(method="off", n_max=4, n_min=0, p_min=0.0, ngram_max=4, ngram_min=2)
+    assert settings.draft == DraftGroup(method="off", n_max=4, n_min=0, p_min=0.0, ngram_max=6, ngram_min=4)
     assert settings.bench == BenchGroup(pairs=3, max_tokens=128, warmup=16)
 
 
@@ -173,7 +173,7 @@ def test_several_mistakes_are_counted(file: Path) -> None:
         ({"p_min": 1.01}, 4096, 512, ("p_min is 1.01", "1")),
         ({"p_min": -0.1}, 4096, 512, ("p_min is -0.1", "0")),
         ({"ngram_min": 0}, 4096, 512, ("ngram_min is 0", "1")),
-        ({"ngram_min": 5, "ngram_max": 4}, 4096, 512, ("ngram_min 5", "ngram_max 4")),
+        ({"ngram_min": 7, "ngram_max": 6}, 4096, 512, ("ngram_min 7", "ngram_max 6")),
         ({"n_max": 16}, 16, 512, ("n_max 16", "n_ctx 16")),
         ({"n_max": 16}, 4096, 16, ("n_max 16", "n_batch 16")),
     ],
