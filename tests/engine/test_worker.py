@@ -27,7 +27,7 @@ from localspec.engine.events import (
     RoundFinished,
 )
 from localspec.engine.interface import last_event
-from localspec.engine.requests import Cancel, Generate, LoadModels, Probe, Quantize, ReadHeader, Unload
+from localspec.engine.requests import Cancel, Generate, LoadModels, Probe, Quantize, ReadHeader, Request, Unload
 from localspec.engine.values import ContextSettings, SpeculationSettings
 from tests.damaged_gguf import FAULTS
 from tests.tiny_gguf import write_llama
@@ -153,7 +153,7 @@ def failure(events: list[Event]) -> EngineFailed:
     return last
 
 
-def talk(requests: list[wire.Request], stdin_tail: bytes = b"") -> list[Event]:
+def talk(requests: list[Request], stdin_tail: bytes = b"") -> list[Event]:
     """Send all requests to a worker of its own, whose stderr is not the protocol's, and return all events."""
     data = b"".join(map(wire.encode_request, requests)) + stdin_tail
     process = subprocess.Popen(WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

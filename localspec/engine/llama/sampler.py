@@ -86,10 +86,12 @@ class LlamaSampler:
 
     def sample(self, row: int) -> int:
         """Draw from a row of the context's last step, and add the token to the chain's state."""
-        if self._banned.size:
-            self._context.logits(row)[self._banned] = -np.inf
-        if self._is_plain_greedy:
-            return self._context.argmax(row)
+        if self._banned.size or self._is_plain_greedy:
+            logits = self._context.logits(row)
+            if self._banned.size:
+                logits[self._banned] = -np.inf
+            if self._is_plain_greedy:
+                return int(logits.argmax())
         return int(C.llama_sampler_sample(self._chain, self._context.handle, self._context.row_index(row)))
 
     def close(self) -> None:
