@@ -18,6 +18,9 @@ from localspec.engine.model import Progress
 from localspec.engine.requests import Generate
 from localspec.engine.values import ContextSettings, SpeculationSettings, SpeculationState
 
+PAIR_N_CTX = 512
+"""Context of the SmolLM2 pair."""
+
 SMALL = ContextSettings(n_ctx=256, n_batch=64, n_ubatch=64, n_threads=1)
 
 

@@ -95,7 +95,7 @@ async def run_comparison(
     try:
         await run.warm_up(prompts[0], min(warmup_tokens, max_tokens), ignore_eog)
         await run.measure(prompts, max_tokens, ignore_eog)
-        await run.compare_texts()
+        await run.compare_texts(ignore_eog)
     except asyncio.CancelledError:
         raise ComparisonInterrupted(run.result(True, bootstrap_seed)) from None
     return run.result(False, bootstrap_seed)
@@ -150,12 +150,12 @@ class _Run:
                 self._keep(arm, trial)
             self._num_done += 1
 
-    async def compare_texts(self) -> None:
+    async def compare_texts(self, ignore_eog: bool) -> None:
         """Compare each pair's outputs. Replays come last, so that none disturbs a measured run."""
         for arm in self._arms[1:]:
             for baseline, trial in self._pairs_of(arm):
                 on_event = self._forward("replay", arm, trial.pair)
-                answer = await compare_text(self._engine, baseline, trial, self._sampling, on_event)
+                answer = await compare_text(self._engine, baseline, trial, self._sampling, ignore_eog, on_event)
                 self._texts[arm.name, trial.pair] = answer
                 if answer.kind == "error":
                     break

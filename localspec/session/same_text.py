@@ -55,6 +55,7 @@ async def compare_text(
     baseline: Trial,
     speculative: Trial,
     sampling: SamplingSettings,
+    ignore_eog: bool,
     on_event: Callable[[Event], None],
 ) -> SameText:
     """Compare a pair's outputs, and have the engine replay them if they differ.
@@ -76,6 +77,7 @@ async def compare_text(
         drafted=tuple(round_.drafted for round_ in rounds),
         num_accepted=tuple(round_.num_accepted for round_ in rounds),
         sampling=sampling,
+        ignore_eog=ignore_eog,
     )
     answer: Event | None = None
     async for event in engine.stream(request):

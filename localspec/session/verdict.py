@@ -93,10 +93,14 @@ def same_text_sentence(result: ArmResult) -> str:
     if answer.kind is None:
         return f"{place}; it was not examined why."
     numbers = ""
+    is_near_tie = True
     if answer.top2_gap is not None and answer.noise is not None:
         numbers = f" (gap {answer.top2_gap:.3g} logits, noise {answer.noise:.3g})"
+        is_near_tie = answer.top2_gap <= 2.0 * answer.noise
     if answer.kind == "rounding":
-        return f"{place}: rounding between two almost equal candidates{numbers}."
+        # At a temperature the drawn number, not the gap, lies close to a border.
+        where = "between two almost equal candidates" if is_near_tie else "moved a random draw over a border"
+        return f"{place}: rounding {where}{numbers}."
     return f"{place}, and that is an error: {answer.reason.rstrip('.')}{numbers}."
 
 

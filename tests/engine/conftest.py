@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from localspec.engine.llama.loading import LoadedModel
-from tests.engine_kit import load_model
+from localspec.errors import ModelFileError
+from localspec.hardware.cores import read_cores
+from localspec.session.demo import DemoModels
+from tests.bench.in_process import InProcessPair
+from tests.bench.models import TEST_CACHE, copy_models
+from tests.engine_kit import PAIR_N_CTX, load_model
 from tests.tiny_gguf import CHATML, write_llama, write_mamba
 
 
@@ -36,5 +41,23 @@ def tiny_target(tiny_files: dict[str, Path]) -> Iterator[LoadedModel]:
 @pytest.fixture(scope="session")
 def tiny_draft(tiny_files: dict[str, Path]) -> Iterator[LoadedModel]:
     loaded = load_model(tiny_files["draft"])
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture(scope="session")
+def models(request: pytest.FixtureRequest) -> DemoModels:
+    """The F16 target and its Q4_0 draft, copied once and kept for later runs."""
+    folder = Path(TEST_CACHE) if TEST_CACHE else request.config.cache.mkdir("localspec-models")
+    try:
+        return copy_models(folder)
+    except ModelFileError as error:
+        pytest.skip(error.message)
+
+
+@pytest.fixture(scope="session")
+def pair(models: DemoModels) -> Iterator[InProcessPair]:
+    """Both loaded in this process."""
+    loaded = InProcessPair(models.target, models.draft, PAIR_N_CTX, read_cores().physical)
     yield loaded
     loaded.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -11,13 +10,12 @@ from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.pacing import FixedPacing
 from localspec.engine.speculative import Round, speculate
 from localspec.engine.values import SpeculationSettings
-from localspec.errors import ModelFileError
 from localspec.hardware.cores import read_cores
 from localspec.session.demo import DemoModels
 from tests.bench.counts import Parting, Result, find_ties, num_common_tokens, own_rounds, walk
 from tests.bench.in_process import InProcessPair
-from tests.bench.models import TEST_CACHE, copy_models
 from tests.bench.redecoding import RedecodingDrafter
+from tests.engine_kit import PAIR_N_CTX
 from tests.reference_server import (
     Chunk,
     DraftRound,
@@ -36,7 +34,6 @@ QUESTIONS = (
     "List five fruits and a colour of each.",
 )
 NUM_TOKENS = 40
-N_CTX = 512
 
 
 def check_ties(pair: InProcessPair, result: Result, other_build: ReferenceServer | None) -> None:
@@ -82,29 +79,12 @@ def check_counts(results: Sequence[Result]) -> None:
     assert num_equal > 0, "no prompt had equal totals"
 
 
-@pytest.fixture(scope="module")
-def models(request: pytest.FixtureRequest) -> DemoModels:
-    """The F16 target and its Q4_0 draft, copied once and kept for later runs."""
-    folder = Path(TEST_CACHE) if TEST_CACHE else request.config.cache.mkdir("localspec-models")
-    try:
-        return copy_models(folder)
-    except ModelFileError as error:
-        pytest.skip(error.message)
-
-
-@pytest.fixture(scope="module")
-def pair(models: DemoModels) -> Iterator[InProcessPair]:
-    """Both loaded in this process."""
-    loaded = InProcessPair(models.target, models.draft, N_CTX, read_cores().physical)
-    yield loaded
-    loaded.close()
-
-
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("n_max", [2, 4, 8])
 def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: DemoModels, n_max: int) -> None:
-    settings = ServerSettings(str(models.target), N_CTX, read_cores().physical, str(models.draft), n_max)
+    settings = ServerSettings(str(models.target), PAIR_N_CTX, read_cores().physical, str(models.draft), n_max)
     runs = [
         pair.run(pair.draft_model_drafter(), n_max, pair.chat_tokens(question), NUM_TOKENS) for question in QUESTIONS
     ]
@@ -120,7 +100,7 @@ def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: Demo
         results.append(Result(run, answer.rounds, num_common_tokens(run, answer)))
     check_counts(results)
     if any(result.walk.partings for result in results):
-        with ReferenceServer(ServerSettings(str(models.draft), N_CTX, settings.n_threads)) as draft_alone:
+        with ReferenceServer(ServerSettings(str(models.draft), PAIR_N_CTX, settings.n_threads)) as draft_alone:
             for result in results:
                 if result.walk.partings:
                     check_ties(pair, result, draft_alone)
@@ -128,6 +108,7 @@ def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: Demo
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_counts_are_those_of_a_draft_that_decodes_the_verified_batch_again(pair: InProcessPair) -> None:
     results = []
     for question in QUESTIONS:

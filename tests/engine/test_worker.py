@@ -131,7 +131,7 @@ async def test_cancel_inside_a_long_prompt_ends_at_once_and_the_next_prompt_work
 
 
 async def test_a_request_cancelled_before_its_turn_never_starts(tiny_files: dict[str, Path]) -> None:
-    lines = [
+    lines: list[Request] = [
         Generate(1, tokens=(10, 20), max_tokens=5),
         LoadModels(2, str(tiny_files["target"]), SMALL),
         Generate(3, tokens=(10, 20), max_tokens=200),
