@@ -81,6 +81,7 @@ def check_counts(results: Sequence[Result]) -> None:
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("n_max", [2, 4, 8])
 def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: DemoModels, n_max: int) -> None:
@@ -108,6 +109,7 @@ def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: Demo
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.timeout(400)
 def test_counts_are_those_of_a_draft_that_decodes_the_verified_batch_again(pair: InProcessPair) -> None:
     results = []
