@@ -15,18 +15,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+MIN_PAIRS = 3
+"""With fewer paired ratios there is no interval: Student's for two spans many orders of magnitude."""
+
 MIN_BOOTSTRAP_PAIRS = 10
 """From this many values on the bootstrap interval stands alone."""
 
 NUM_RESAMPLES = 10_000
 
-_STUDENT_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)
-"""97.5 % quantiles of Student's t for 1 to 8 degrees of freedom."""
+_STUDENT_975 = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)
+"""97.5 % quantiles of Student's t for 2 to 8 degrees of freedom."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A median and its 95 % interval. One value alone has no interval."""
+    """A median and its 95 % interval. Too few values have no interval."""
 
     median: float
     low: float | None
@@ -82,10 +85,12 @@ def estimate_ratio(ratios: Sequence[float], rng: np.random.Generator) -> Estimat
     if any(not (math.isfinite(ratio) and ratio > 0.0) for ratio in ratios):
         raise ValueError("ratios must be positive and finite")
     estimate = bootstrap_median(ratios, rng)
+    if len(ratios) < MIN_PAIRS:
+        return Estimate(estimate.median, None, None, len(ratios))
     if estimate.low is None or estimate.high is None or len(ratios) >= MIN_BOOTSTRAP_PAIRS:
         return estimate
     logs = np.log(np.asarray(ratios, dtype=np.float64))
-    reach = _STUDENT_975[len(ratios) - 2] * float(logs.std(ddof=1)) / math.sqrt(len(ratios))
+    reach = _STUDENT_975[len(ratios) - MIN_PAIRS] * float(logs.std(ddof=1)) / math.sqrt(len(ratios))
     centre = float(logs.mean())
     return Estimate(
         estimate.median,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localspec.metrics.comparison import judge
 from localspec.metrics.statistics import MIN_BOOTSTRAP_PAIRS, bootstrap_median, estimate_ratio, median, percentile
 
 finite = st.floats(0.01, 1000.0)
@@ -57,7 +58,7 @@ def test_equal_values_have_a_point_as_interval() -> None:
     assert estimate.high == pytest.approx(1.5)
 
 
-@given(st.lists(st.floats(0.2, 5.0), min_size=2, max_size=12), st.integers(0, 5))
+@given(st.lists(st.floats(0.2, 5.0), min_size=3, max_size=12), st.integers(0, 5))
 def test_interval_holds_the_median_and_the_seed_decides(values: list[float], seed: int) -> None:
     estimate = estimate_ratio(values, rng(seed))
     assert estimate.low is not None
@@ -91,3 +92,10 @@ def test_two_equal_things_are_seldom_called_different(num_pairs: int) -> None:
         false_calls += not estimate.low <= 1.0 <= estimate.high
     # 5 are expected; the plain bootstrap makes about 26 of three pairs.
     assert false_calls <= 12
+
+
+@pytest.mark.parametrize("ratios", [[1.1], [0.001, 1000.0]])
+def test_fewer_than_three_pairs_have_no_interval(ratios: list[float]) -> None:
+    estimate = estimate_ratio(ratios, rng(0))
+    assert (estimate.low, estimate.high, estimate.pairs) == (None, None, len(ratios))
+    assert judge(estimate) == "no_clear_difference"

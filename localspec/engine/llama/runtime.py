@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
@@ -163,7 +164,8 @@ class Runtime:
         elif settings.method == "ngram":
             self._drafter = NgramDrafter(settings.ngram_min, settings.ngram_max)
         elif self._draft is not None:
-            name = f"draft {self._draft.model.name} {self._draft.info.quantisation}".rstrip()
+            # The file's name: general.name is often long, and the same for every quantisation.
+            name = f"draft {Path(self._draft.model.header.path).stem}"
             self._drafter = DraftModelDrafter(self._draft.context, name, settings.p_min)
         else:
             reason = draft_failure or "no draft model is loaded"
