@@ -30,6 +30,8 @@ from localspec.paths import settings_file
 MAX_DRAFT_TOKENS = 32
 """Longest draft of a round; the engine's buffers are sized for it."""
 
+_MAX_NGRAM = 64
+
 _PREFIX = "LOCALSPEC_"
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"]
@@ -66,16 +68,16 @@ class DraftGroup(_Group):
 class SamplingGroup(_Group):
     """llama.cpp's sampler chain. Temperature 0 takes the most probable token."""
 
-    temperature: float = Field(0.0, ge=0)
-    top_k: int = Field(40, ge=0)
+    temperature: float = Field(0.0, ge=0, le=100)
+    top_k: int = Field(40, ge=0, le=1_000_000)
     """Candidates kept; 0 keeps all."""
     top_p: float = Field(0.95, ge=0, le=1)
     min_p: float = Field(0.05, ge=0, le=1)
-    repeat_penalty: float = Field(1.0, gt=0)
-    repeat_last_n: int = Field(64, ge=-1)
+    repeat_penalty: float = Field(1.0, ge=0.001, le=100)
+    repeat_last_n: int = Field(64, ge=-1, le=1_000_000)
     """Tokens that penalties look back on; -1 for the whole context."""
-    frequency_penalty: float = 0.0
-    presence_penalty: float = 0.0
+    frequency_penalty: float = Field(0.0, ge=-100, le=100)
+    presence_penalty: float = Field(0.0, ge=-100, le=100)
     seed: int = Field(1, ge=0, lt=2**32 - 1)
     """The same seed gives the same text. llama.cpp takes 2^32 - 1 to mean a random one, so it is not allowed."""
     grammar: str = ""
@@ -85,15 +87,16 @@ class SamplingGroup(_Group):
 class ContextGroup(_Group):
     """How a model is placed and its context made; names are llama.cpp's. check_context() says what goes together."""
 
-    n_ctx: int = Field(4096, ge=0)
+    n_ctx: int = Field(4096, ge=0, le=2**24)
     """Positions; 0 takes the trained context."""
-    n_batch: int = Field(512, ge=1)
-    n_ubatch: int = Field(512, ge=1)
-    n_threads: int = Field(0, ge=0)
+    n_batch: int = Field(512, ge=MAX_DRAFT_TOKENS + 1, le=2**16)
+    n_ubatch: int = Field(512, ge=MAX_DRAFT_TOKENS + 1, le=2**16)
+    """No fewer than a verification has tokens."""
+    n_threads: int = Field(0, ge=0, le=512)
     """Threads of single-token steps; 0 takes the number of physical cores."""
-    n_threads_batch: int = Field(0, ge=0)
+    n_threads_batch: int = Field(0, ge=0, le=512)
     """Threads of steps with several tokens; 0 takes n_threads."""
-    n_gpu_layers: int = Field(-1, ge=-1)
+    n_gpu_layers: int = Field(-1, ge=-1, le=2**16)
     """Layers on the GPU; -1 for all."""
     type_k: KvType = "f16"
     type_v: KvType = "f16"
@@ -104,11 +107,11 @@ class ContextGroup(_Group):
 class BenchGroup(_Group):
     """How arms are compared."""
 
-    pairs: int = Field(3, ge=1)
+    pairs: int = Field(3, ge=1, le=1000)
     """Paired runs of each arm; three or more give an interval worth reading."""
-    max_tokens: int = Field(128, ge=1)
+    max_tokens: int = Field(128, ge=2, le=1_000_000)
     """Tokens generated in a run."""
-    warmup: int = Field(16, ge=0)
+    warmup: int = Field(16, ge=0, le=1_000_000)
     """Tokens of the run before the first pair, whose figures are thrown away; 0 for none."""
 
 
@@ -208,6 +211,11 @@ def check_draft(draft: DraftGroup, *, n_ctx: int, n_batch: int) -> None:
         raise SettingsError(
             f"ngram_min {draft.ngram_min} is over ngram_max {draft.ngram_max}: no match could be found.",
             f"Lower ngram_min to {draft.ngram_max} or less, or raise ngram_max.",
+        )
+    if draft.ngram_max > _MAX_NGRAM:
+        raise SettingsError(
+            f"ngram_max is {draft.ngram_max}, but a match has at most {_MAX_NGRAM} tokens.",
+            f"Lower ngram_max to {_MAX_NGRAM} or less.",
         )
     if 0 < n_ctx <= n_max:
         raise SettingsError(

@@ -60,7 +60,9 @@ class VisibleText:
         """Return what was held back until the end; nothing after a stop string."""
         if reason == "stop_string":
             return ""
-        tail, self._held = self._held + self._decoder.finish(), ""
+        self._held += self._decoder.finish()
+        found = self._first_stop()
+        tail, self._held = self._held[:found], ""
         return tail
 
     def _first_stop(self) -> int | None:

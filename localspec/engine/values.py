@@ -26,6 +26,12 @@ KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "
 MAX_DRAFT_TOKENS = 32
 """Longest draft of a round. The target's logits buffer is sized for one row more."""
 
+MAX_CTX = 1 << 24
+MAX_BATCH = 1 << 16
+MAX_THREADS = 512
+"""ggml's own limit; beyond it, it ends the process."""
+MAX_LAYERS = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class ContextSettings:
@@ -75,6 +81,7 @@ class SamplingSettings:
     min_p: float = 0.05
     repeat_penalty: float = 1.0
     repeat_last_n: int = 64
+    """Tokens that the penalties look back on; -1 for the whole context, 0 for none."""
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     seed: int = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -12,6 +13,7 @@ from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.drafting.ngram import NgramDrafter
 from localspec.engine.events import Event, RoundFinished
+from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.loading import LoadedModel
 from localspec.engine.requests import Generate
 from localspec.engine.values import Message, SamplingSettings, SpeculationSettings
@@ -314,9 +316,17 @@ def test_a_template_that_objects_is_a_clear_error(tmp_path_factory: pytest.TempP
         loaded.close()
 
 
-@pytest.mark.parametrize(
-    "template", ["{% for x in", "{{ ''.__class__.__mro__ }}", "{{ messages[0].role.nothing.more }}"]
+HOSTILE = (
+    "{% for x in",
+    "{{ ''.__class__.__mro__ }}",
+    "{{ messages[0].role.nothing.more }}",
+    "{{ 1 // 0 }}",
+    "{{ " + "(" * 5000 + ")" * 5000 + " }}",
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
 )
+
+
+@pytest.mark.parametrize("template", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_broken_or_hostile_template_is_an_error_not_a_crash(
     tmp_path_factory: pytest.TempPathFactory, template: str
 ) -> None:
@@ -327,6 +337,20 @@ def test_a_broken_or_hostile_template_is_an_error_not_a_crash(
             generate(loaded, Generate(1, (Message("user", "hi"),)))
         finally:
             loaded.close()
+
+
+def test_a_template_that_runs_on_is_stopped_by_a_cancel(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = write_llama(tmp_path_factory.mktemp("endless") / "endless.gguf", template=HOSTILE[-1])
+    abort = AbortFlag()
+    loaded = load_model(path, abort=abort)
+    try:
+        threading.Timer(0.1, abort.set).start()
+        cut = generate(loaded, Generate(1, (Message("user", "hi"),)))
+        assert (cut.finished.finish_reason, cut.ids) == ("cancelled", [])
+        abort.clear()
+        assert len(generate(loaded, ask([10], max_tokens=3)).ids) == 3
+    finally:
+        loaded.close()
 
 
 def test_without_a_template_a_plain_transcript_is_used_and_stated(tiny_draft: LoadedModel) -> None:

@@ -179,7 +179,9 @@ def test_a_target_that_fails_to_load_leaves_nothing_behind(
     [
         (ContextSettings(n_ctx=256, n_batch=16, n_ubatch=16), "n_batch is 16"),
         (ContextSettings(n_ctx=256, n_batch=64, n_ubatch=128), "n_ubatch is 128"),
-        (ContextSettings(n_ctx=-5), "n_ctx -5"),
+        (ContextSettings(n_ctx=-5), "n_ctx is -5"),
+        (ContextSettings(n_ctx=1 << 40), "n_ctx is 1099511627776"),
+        (ContextSettings(n_threads=100_000_000), "n_threads is 100000000"),
         (ContextSettings(n_ctx=256, type_v="q8_0", flash_attn=False), "context"),
     ],
 )

@@ -224,8 +224,29 @@ def test_impossible_contexts_are_refused_with_both_values(
 
 
 def test_loading_checks_the_draft_against_the_context(file: Path) -> None:
-    error = _refusal(file, "[draft]\nn_max = 20\n", {"context": {"n_batch": 20, "n_ubatch": 20}})
-    assert "n_batch 20" in error.message
+    error = _refusal(file, "[draft]\nn_max = 32\n", {"context": {"n_ctx": 20}})
+    assert "n_max 32" in error.message and "n_ctx 20" in error.message
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value"),
+    [
+        ("context", "n_ctx", 99999999999999999999),
+        ("context", "n_threads", 100_000_000),
+        ("context", "n_gpu_layers", 99999999999),
+        ("context", "n_batch", 16),
+        ("sampling", "top_k", 4294967297),
+        ("sampling", "temperature", 101),
+        ("bench", "pairs", 99999999999999),
+        ("bench", "max_tokens", 1),
+        ("draft", "ngram_max", 100),
+    ],
+)
+def test_numbers_that_llama_cpp_would_cut_or_choke_on_are_refused(
+    file: Path, group: str, name: str, value: int
+) -> None:
+    error = _refusal(file, "", {group: {name: value}})
+    assert name in error.message and str(value) in error.message
 
 
 def test_the_readme_shows_the_defaults_that_hold(file: Path) -> None:

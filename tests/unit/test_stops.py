@@ -93,3 +93,11 @@ def test_end_tokens_show_nothing() -> None:
     visible = VisibleText(ByteText(), {65}, ())
     assert visible.ends(65) == "stop"
     assert visible.take() == [""]
+
+
+def test_a_stop_string_that_appears_only_with_the_last_bytes_is_not_shown() -> None:
+    visible = VisibleText(ByteText(), {END}, ("\ufffd",))
+    for byte in b"ok" + "€".encode()[:2]:
+        visible.ends(byte)
+    shown = "".join(visible.take())
+    assert shown + visible.finish("length") == "ok"

@@ -10,10 +10,15 @@ import jinja2
 import llama_cpp.llama_cpp as C
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
+from localspec.engine.llama.abort import AbortFlag
+from localspec.engine.llama.limit import OutOfTime, run_limited
 from localspec.engine.llama.vocabulary import Vocabulary
+from localspec.engine.model import Cancelled
 from localspec.engine.values import Message
 from localspec.errors import TemplateError, UsageError
 
+_LIMIT_S = 2.0
+_OTHER_FILE = "Use another file of this model, or bench it with raw text (--prompt)."
 _FALLBACK_ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
 
 
@@ -24,8 +29,13 @@ class ChatFormat:
     ModelInfo.template, since a model without a template was most likely not trained for conversations.
     """
 
-    def __init__(self, model: Any, vocabulary: Vocabulary) -> None:
+    def __init__(self, model: Any, vocabulary: Vocabulary, abort: AbortFlag) -> None:
         """Read the template of a loaded model.
+
+        Args:
+            model: llama.cpp's model pointer.
+            vocabulary: the model's.
+            abort: stops a template that runs on and on.
 
         Raises:
             TemplateError: it is not Jinja.
@@ -33,16 +43,17 @@ class ChatFormat:
         template = (C.llama_model_chat_template(model, None) or b"").decode("utf-8", "replace")
         self.source: Literal["file", "fallback"] = "file" if template.strip() else "fallback"
         self._bos_text = _special_text(vocabulary, vocabulary.bos)
+        self._abort = abort
         self._formatter: Any = None
         if self.source == "file":
             try:
                 self._formatter = Jinja2ChatFormatter(
                     template=template, bos_token=self._bos_text, eos_token=_special_text(vocabulary, vocabulary.eos)
                 )
-            except jinja2.TemplateError as error:
+            except (jinja2.TemplateError, RecursionError, MemoryError) as error:
                 raise TemplateError(
                     f"The model file's chat template is not valid: {error}",
-                    "Use another file of this model; raw text (--prompt) works without a template.",
+                    _OTHER_FILE,
                 ) from None
 
     @property
@@ -55,7 +66,9 @@ class ChatFormat:
 
         Raises:
             UsageError: the conversation is empty.
-            TemplateError: the template objects, for example to a system message or to two user turns in a row.
+            TemplateError: the template objects, for example to a system message or to two user turns in a row, or
+                does not come to an end.
+            Cancelled: an abort was asked for.
         """
         if not messages:
             raise UsageError("The conversation is empty.", "Give at least one message.")
@@ -64,11 +77,19 @@ class ChatFormat:
             return "".join(turns) + "Assistant:"
         plain = [{"role": message.role, "content": message.content} for message in messages]
         try:
-            return str(self._formatter(messages=plain).prompt)
-        except (jinja2.TemplateError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            return run_limited(lambda: str(self._formatter(messages=plain).prompt), _LIMIT_S, self._abort)
+        except OutOfTime:
             raise TemplateError(
-                f"The model's chat template objects: {error}", _template_hint(str(error), messages)
+                f"The model's chat template has not come to an end within {_LIMIT_S:g} seconds.", _OTHER_FILE
             ) from None
+        except MemoryError:
+            raise TemplateError("The model's chat template wants more memory than there is.", _OTHER_FILE) from None
+        except Exception as error:
+            # A template is foreign code: whatever it raises is its own failure, and Cancelled is no failure.
+            if isinstance(error, Cancelled):
+                raise
+            reason = str(error) or type(error).__name__
+            raise TemplateError(f"The model's chat template objects: {reason}", _hint(reason, messages)) from None
 
     def tokenize(self, vocabulary: Vocabulary, text: str) -> list[int]:
         """Return the ids of a rendered prompt; BOS is added unless the template has written it."""
@@ -80,7 +101,7 @@ def _special_text(vocabulary: Vocabulary, token: int) -> str:
     return vocabulary.token_text(token).decode("utf-8", "replace") if token >= 0 else ""
 
 
-def _template_hint(reason: str, messages: Sequence[Message]) -> str:
+def _hint(reason: str, messages: Sequence[Message]) -> str:
     lowered = reason.lower()
     roles = [message.role for message in messages]
     if "system" in lowered:

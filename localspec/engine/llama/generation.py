@@ -61,7 +61,11 @@ class Generation:
             context.clear()
             if self.drafter is not None:
                 self.drafter.forget()
-        tokens = prompt_tokens(self.target, request)
+        try:
+            tokens = prompt_tokens(self.target, request)
+        except Cancelled:
+            self._finish(request, "cancelled", "", 0.0)
+            return
         num_reused = context.keep_prefix(tokens)
         self.emit(GenerationStarted(request.id, tuple(tokens), num_reused, self.speculation, self._now()))
         stop = (*request.stop, *(self.target.chat.stop if request.messages else ()))
@@ -83,14 +87,17 @@ class Generation:
             finish = "cancelled"
         finally:
             sampler.close()
+        self._finish(request, finish, visible.finish(finish), prefill_s)
+
+    def _finish(self, request: Generate, reason: FinishReason, tail_text: str, prefill_s: float) -> None:
         self.emit(
             GenerationFinished(
                 id=request.id,
-                finish_reason=finish,
-                tail_text=visible.finish(finish),
+                finish_reason=reason,
+                tail_text=tail_text,
                 speculation=self.speculation,
                 prefill_s=prefill_s,
-                n_past=len(context.tokens),
+                n_past=len(self.target.context.tokens),
                 peak_rss_bytes=peak_rss_bytes(),
                 device_used_bytes=device_used_bytes(),
                 at_s=self._now(),

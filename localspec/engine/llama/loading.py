@@ -11,7 +11,15 @@ from localspec.engine.llama.context import LlamaContext
 from localspec.engine.llama.header import read_header
 from localspec.engine.llama.model import LlamaModel
 from localspec.engine.llama.names import header_quantisation
-from localspec.engine.values import MAX_DRAFT_TOKENS, ContextSettings, ModelInfo
+from localspec.engine.values import (
+    MAX_BATCH,
+    MAX_CTX,
+    MAX_DRAFT_TOKENS,
+    MAX_LAYERS,
+    MAX_THREADS,
+    ContextSettings,
+    ModelInfo,
+)
 from localspec.errors import ModelLoadError
 
 
@@ -85,7 +93,9 @@ def load(
             )
         context = LlamaContext(model, settings, n_threads, abort)
         try:
-            return LoadedModel(model, context, ChatFormat(model.handle, model.vocabulary), context.can_roll_back())
+            return LoadedModel(
+                model, context, ChatFormat(model.handle, model.vocabulary, abort), context.can_roll_back()
+            )
         except BaseException:
             context.close()
             raise
@@ -101,9 +111,12 @@ def _check(settings: ContextSettings) -> None:
             f"n_batch is {settings.n_batch} and n_ubatch is {settings.n_ubatch}.",
             f"They must keep {least} <= n_ubatch <= n_batch, so that a verification fits one step.",
         )
-    if settings.n_ctx < 0 or settings.n_threads < 0 or settings.n_threads_batch < 0:
-        raise ModelLoadError(
-            f"n_ctx {settings.n_ctx}, n_threads {settings.n_threads}, n_threads_batch {settings.n_threads_batch}: "
-            "none may be negative.",
-            "0 takes the default.",
-        )
+    for name, value, low, high in (
+        ("n_ctx", settings.n_ctx, 0, MAX_CTX),
+        ("n_batch", settings.n_batch, least, MAX_BATCH),
+        ("n_threads", settings.n_threads, 0, MAX_THREADS),
+        ("n_threads_batch", settings.n_threads_batch, 0, MAX_THREADS),
+        ("n_gpu_layers", settings.n_gpu_layers, -1, MAX_LAYERS),
+    ):
+        if not low <= value <= high:
+            raise ModelLoadError(f"{name} is {value}.", f"It must lie between {low} and {high}.")

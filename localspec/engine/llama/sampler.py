@@ -62,14 +62,15 @@ class LlamaSampler:
                 )
             C.llama_sampler_chain_add(self._chain, grammar)
         if _has_penalties(settings):
+            last_n = settings.repeat_last_n if settings.repeat_last_n >= 0 else self._context.n_ctx
             penalties = C.llama_sampler_init_penalties(
                 vocabulary.n_tokens,
-                settings.repeat_last_n,
+                last_n,
                 settings.repeat_penalty,
                 settings.frequency_penalty,
                 settings.presence_penalty,
             )
-            for token in prompt[-settings.repeat_last_n :] if settings.repeat_last_n > 0 else ():
+            for token in prompt[-last_n:] if last_n > 0 else ():
                 C.llama_sampler_accept(penalties, token)
             C.llama_sampler_chain_add(self._chain, penalties)
         if settings.temperature <= 0:
@@ -80,7 +81,7 @@ class LlamaSampler:
             C.llama_sampler_init_top_p(settings.top_p, 1),
             C.llama_sampler_init_min_p(settings.min_p, 1),
             C.llama_sampler_init_temp(settings.temperature),
-            C.llama_sampler_init_dist(settings.seed & 0xFFFFFFFF),
+            C.llama_sampler_init_dist(settings.seed),
         ):
             C.llama_sampler_chain_add(self._chain, link)
 
@@ -118,7 +119,9 @@ def check_sampling(settings: SamplingSettings) -> None:
         ("repeat_penalty", settings.repeat_penalty, 1e-3, 100.0),
         ("frequency_penalty", settings.frequency_penalty, -100.0, 100.0),
         ("presence_penalty", settings.presence_penalty, -100.0, 100.0),
-        ("repeat_last_n", settings.repeat_last_n, 0, 1 << 20),
+        ("repeat_last_n", settings.repeat_last_n, -1, 1 << 20),
+        ("top_k", settings.top_k, 0, 1 << 24),
+        ("seed", settings.seed, 0, (1 << 32) - 1),
     )
     for name, value, low, high in bounds:
         if not low <= value <= high:
