@@ -12,7 +12,7 @@ from localspec.cli.options import BenchChoice
 from localspec.cli.screen import notices_console, progress, results_console
 from localspec.cli.services import Services
 from localspec.engine.values import Method
-from localspec.errors import UsageError
+from localspec.errors import LocalspecError, UsageError
 from localspec.session.arms import build_arms
 from localspec.session.loading import context_settings, sampling_settings, speculation_settings
 from localspec.session.measurement import Measurement, MeasurementPlan, measure, measurement_record
@@ -37,6 +37,11 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
     methods = cast("tuple[Method, ...]", choice.methods) or _default_methods(choice)
     if "draft" in methods and choice.draft is None:
         raise UsageError("Drafting with a model needs a model.", "Give one with --draft FILE, or use --method ngram.")
+    if set(methods) == {"off"}:
+        raise UsageError(
+            "With --method off alone, there is nothing to compare.",
+            "Add --method ngram, or --method draft and --draft FILE.",
+        )
     return MeasurementPlan(
         target=choice.target,
         draft=choice.draft if "draft" in methods else None,
@@ -58,13 +63,16 @@ def finish(measurement: Measurement, is_json: bool) -> int:
     show_measurement(measurement, results_console(is_json))
     if measurement.failure is not None:
         say_failure(measurement.failure)
+    if refusals := measurement.refusals:
+        hint = "Choose another --draft or --method, or another target; `localspec chat` works without drafts."
+        say_failure(LocalspecError(f"No way of drafting could run here: {'; '.join(refusals)}.", hint))
     if measurement.is_interrupted:
         notices_console().print("Interrupted.")
     if is_json:
         print(encode_record(measurement_record(measurement)))
     if measurement.is_interrupted:
         return EXIT_INTERRUPTED
-    return EXIT_DONE if measurement.failure is None else EXIT_FAILED
+    return EXIT_FAILED if measurement.failure is not None or refusals else EXIT_DONE
 
 
 async def _measure(services: Services, plan: MeasurementPlan) -> Measurement:
@@ -86,4 +94,8 @@ def _workloads(choice: BenchChoice) -> tuple[Workload, ...]:
     if not names:
         return own
     known = load_workloads()
+    names_known = [workload.name for workload in known]
+    for name in names:
+        if name not in names_known:
+            raise UsageError(f"There is no workload {name!r}.", f"There are: {', '.join(names_known)}.")
     return (*(find_workload(name, known) for name in names), *own)

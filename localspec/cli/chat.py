@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from typing import cast
 
+from localspec.cli.answer import PREFILL_PATIENCE_S, AnswerStream
 from localspec.cli.failures import EXIT_DONE, say_failure
 from localspec.cli.figures import milliseconds_text, percent_text, rate_text
+from localspec.cli.heading import model_text
 from localspec.cli.options import ChatChoice
-from localspec.cli.screen import notices_console, progress
+from localspec.cli.screen import hidden_keys, notices_console, progress, results_console, say
 from localspec.cli.services import Services
-from localspec.cli.text import one_line, printable
+from localspec.cli.text import one_line
 from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
 from localspec.engine.values import FinishReason, Method, SpeculationSettings, SpeculationState
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
 from localspec.session.conversation import Answer, Conversation
-from localspec.session.loading import context_settings, load_models, sampling_settings, speculation_settings
+from localspec.session.loading import (
+    context_notes,
+    context_settings,
+    load_models,
+    sampling_settings,
+    speculation_settings,
+)
 from localspec.settings import Flags, Settings, load_settings
 
 HELP = """\
@@ -118,7 +127,9 @@ class _Chat:
                     on_progress,
                 )
             )
-        _say(_loaded_line(loaded))
+        _say(loaded_line(loaded))
+        for note in context_notes(loaded):
+            _say(f"{note.severity}: {note.text} {note.advice}")
         if loaded.draft_failure:
             _say(f"The draft model is not in use: {loaded.draft_failure}")
 
@@ -141,16 +152,21 @@ class _Chat:
                 say_failure(error)
 
     def _answer(self, text: str) -> None:
-        def show(piece: str) -> None:
-            sys.stdout.write(printable(piece))
-            sys.stdout.flush()
-
+        stream = AnswerStream(sys.stdout, notices_console(), results_console().width if sys.stdout.isatty() else None)
         try:
-            answer = self._runner.run(self._conversation.ask(text, show))
+            with hidden_keys():
+                answer = self._runner.run(self._ask(text, stream))
         finally:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            stream.close()
         _say(status_line(answer))
+
+    async def _ask(self, text: str, stream: AnswerStream) -> Answer:
+        # A prompt that is short is read before anybody could read the line on it.
+        timer = asyncio.get_running_loop().call_later(PREFILL_PATIENCE_S, stream.show_prefill)
+        try:
+            return await self._conversation.ask(text, stream.show, stream.note_prefill)
+        finally:
+            timer.cancel()
 
     def _obey(self, command: str) -> None:
         name, _, argument = command.partition(" ")
@@ -182,18 +198,20 @@ class _Chat:
         return speculation_settings(self._settings, method)
 
 
-def _loaded_line(loaded: ModelsLoaded) -> str:
-    target = loaded.target
-    draft = f", draft {loaded.draft.name} ({loaded.draft.quantisation})" if loaded.draft is not None else ""
-    return one_line(
-        f"{target.name} ({target.quantisation}){draft}, context {target.n_ctx} | {speculation_line(loaded.speculation)}"
-    )
+def loaded_line(loaded: ModelsLoaded) -> str:
+    """Return what is loaded, by file names, in one line."""
+    draft = f", draft {model_text(loaded.draft)}" if loaded.draft is not None else ""
+    state = speculation_line(loaded.speculation)
+    return one_line(f"target {model_text(loaded.target)}{draft}, context {loaded.target.n_ctx} | {state}")
 
 
 def _read_line() -> str | None:
     """Return the next line of the input, or None at its end."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return sys.stdin.readline() or None
+    # Lets input() edit its line, and show again what was typed while keys were hidden.
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401
     while True:
         try:
             return input("> ")
@@ -206,4 +224,4 @@ def _read_line() -> str | None:
 
 
 def _say(text: str) -> None:
-    notices_console().print(text, style="dim", soft_wrap=True)
+    say(notices_console(), text, style="dim")

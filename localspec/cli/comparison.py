@@ -6,55 +6,68 @@ import time
 from collections.abc import Callable
 
 from rich.console import Console
+from rich.table import Table
 
 from localspec.catalog.workloads import Workload
-from localspec.cli.figures import milliseconds_text, number_text, percent_text, rate_text
-from localspec.cli.screen import DASH, Report, table
+from localspec.cli.figures import milliseconds_number, number_text, percent_text, rate_text
+from localspec.cli.heading import chat_command, heading
+from localspec.cli.screen import DASH, Report, fits, print_table, say, table
 from localspec.cli.text import one_line
 from localspec.engine.events import RoundFinished
 from localspec.metrics.meter import RateMeter
 from localspec.metrics.statistics import Estimate
 from localspec.session.measurement import Measurement, MeasurementProgress
 from localspec.session.outcome import ArmResult, ComparisonResult
-from localspec.session.verdict import arm_sentence, same_text_sentence, speedup_phrase, summary_sentence
+from localspec.session.verdict import best_arm, same_text_sentence, speedup_phrase, verdict_sentences
 
 
 def show_measurement(measurement: Measurement, console: Console) -> None:
-    """Print a table, a sentence and the remarks for each workload."""
-    for result, workload in zip(measurement.results, measurement.plan.workloads, strict=False):
-        show_comparison(result, workload, measurement.plan.sampling_for(workload).temperature, console)
+    """Print what was measured on, then a table, sentences and remarks for each workload, then what to do with it."""
+    plan = measurement.plan
+    for line in heading(measurement):
+        say(console, line)
+    for note in measurement.context_notes:
+        say(console, f"{note.severity}: {note.text} {note.advice}")
+    for result, workload in zip(measurement.results, plan.workloads, strict=False):
+        show_comparison(result, workload, plan.sampling_for(workload).temperature, console)
+    if not_started := plan.workloads[len(measurement.results) :]:
+        console.print()
+        say(console, f"Not started: {', '.join(one_line(workload.name) for workload in not_started)}.")
     if measurement.loaded.draft_failure:
-        console.print(
-            f"\nThe draft model could not be loaded: {one_line(measurement.loaded.draft_failure)}", soft_wrap=True
-        )
+        console.print()
+        say(console, f"The draft model could not be loaded: {one_line(measurement.loaded.draft_failure)}")
+    if command := chat_command(measurement):
+        is_off = best_arm(measurement.results) is None
+        console.print()
+        say(console, "No way of drafting pays here. To chat without:" if is_off else "To chat with the best of these:")
+        # Never broken, so that it can be copied.
+        console.print(f"  {one_line(command)}", soft_wrap=True)
 
 
 def show_comparison(result: ComparisonResult, workload: Workload, temperature: float, console: Console) -> None:
     """Print one workload: a column for each arm, then what follows from it."""
     kind = "copy-heavy, " if workload.is_copy_heavy else ""
-    title = one_line(f"{workload.title} ({workload.name}: {kind}temperature {temperature:g})")
-    grid = table("", *(one_line(arm.arm.name) for arm in result.arms))
-    for name, cell in _ROWS:
-        grid.add_row(name, *(cell(arm) if arm.has_run else DASH for arm in result.arms))
     console.print()
-    console.print(title, style="bold", soft_wrap=True)
-    console.print(grid)
-    console.print(one_line(summary_sentence(result)), soft_wrap=True)
+    say(console, one_line(f"{workload.title} ({workload.name}: {kind}temperature {temperature:g})"), style="bold")
+    wide = _grid(result, is_narrow=False)
+    print_table(console, wide if fits(console, wide) else _grid(result, is_narrow=True))
+    for sentence in verdict_sentences(result):
+        say(console, one_line(sentence))
     for remark in remarks(result):
-        console.print(f"  {one_line(remark)}", soft_wrap=True)
+        say(console, one_line(remark), indent=2)
 
 
 def remarks(result: ComparisonResult) -> list[str]:
-    """Return what else must be said: arms that have not run, texts that differ, what makes the figures uncertain."""
-    summary = summary_sentence(result)
-    found = [arm_sentence(arm, result.baseline) for arm in result.speculative if not arm.has_run]
-    found = [sentence for sentence in found if sentence != summary]
-    for arm in result.speculative:
-        if arm.same_text is not None and not arm.same_text.identical:
-            found.append(f"{arm.arm.name}: {same_text_sentence(arm)}")
-    found += result.notes
+    """Return what else must be said: texts that differ, what makes the figures uncertain."""
+    found = [
+        f"{arm.arm.name}: {same_text_sentence(arm)}"
+        for arm in result.speculative
+        if arm.same_text is not None and not arm.same_text.identical
+    ]
+    if any(arm.has_run for arm in result.speculative):
+        found += result.notes
     if result.is_interrupted:
-        found.append("Interrupted: only the runs that were complete are counted.")
+        found.append("Ended early: only the runs that were complete are counted.")
     return found
 
 
@@ -96,6 +109,18 @@ def _phase(progress: MeasurementProgress) -> str:
     return f"{comparison.workload_name}: pair {comparison.pair + 1} of {comparison.num_pairs}, {comparison.arm.name}"
 
 
+def _grid(result: ComparisonResult, is_narrow: bool) -> Table:
+    grid = table("", *(one_line(arm.arm.name) for arm in result.arms))
+    rows = _ROWS
+    if len({len(arm.trials) for arm in result.arms if arm.has_run}) > 1:
+        rows = (("complete runs", lambda arm: str(len(arm.trials))), *rows)
+    for name, cell in rows:
+        cells = [cell(arm) if arm.has_run else DASH for arm in result.arms]
+        # An interval goes below its figure, and is broken nowhere else.
+        grid.add_row(name, *(text.replace(" (", "\n(").replace(", ", ",\n") if is_narrow else text for text in cells))
+    return grid
+
+
 def _rate(arm: ArmResult) -> str:
     return _interval(arm.decode_tps, rate_text)
 
@@ -113,7 +138,7 @@ def _speedup(arm: ArmResult) -> str:
 
 
 def _percentiles(arm: ArmResult) -> str:
-    return f"{milliseconds_text(arm.gap_percentile('p50'))} / {milliseconds_text(arm.gap_percentile('p95'))}"
+    return f"{milliseconds_number(arm.gap_percentile('p50'))} / {milliseconds_number(arm.gap_percentile('p95'))}"
 
 
 def _saved(arm: ArmResult) -> str:
@@ -130,12 +155,12 @@ def _same_text(arm: ArmResult) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[ArmResult], str]], ...] = (
-    ("decode_tps, tokens/s", _rate),
+    ("decode_tps (tokens/s)", _rate),
     ("speedup", _speedup),
     ("acceptance", lambda arm: percent_text(arm.stats.acceptance_rate)),
-    ("tau, tokens per round", lambda arm: number_text(arm.stats.mean_accepted_length)),
-    ("TTFT", lambda arm: milliseconds_text(arm.ttft_s)),
-    ("TPOT p50 / p95", _percentiles),
-    ("target passes saved", _saved),
+    ("tau (tokens/round)", lambda arm: number_text(arm.stats.mean_accepted_length)),
+    ("TTFT (ms)", lambda arm: milliseconds_number(arm.ttft_s)),
+    ("TPOT p50 / p95 (ms)", _percentiles),
+    ("saved passes", _saved),
     ("same text?", _same_text),
 )

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure
 from localspec.cli.figures import bytes_text
-from localspec.cli.screen import notices_console, results_console, table
+from localspec.cli.screen import notices_console, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line, printable
-from localspec.planning.notes import Note
+from localspec.cli.text import one_line
+from localspec.planning.notes import Note, feature_names
 from localspec.session.examination import Examination, examine
 
 
@@ -68,7 +68,7 @@ def show(examination: Examination, console: Console) -> None:
     facts.columns[1].justify = "left"
     for name, value in _machine(examination):
         facts.add_row(name, one_line(value))
-    console.print(facts)
+    print_table(console, facts)
     if examination.profile.devices:
         devices = table("Device", "Type", "Backend", "Description", "Free", "Total")
         for column in devices.columns[1:4]:
@@ -79,33 +79,37 @@ def show(examination: Examination, console: Console) -> None:
                 device.type.replace("_", " "),
                 one_line(device.backend),
                 one_line(device.description),
-                bytes_text(device.free_bytes),
-                bytes_text(device.total_bytes),
+                # llama.cpp gives the processor all of the machine's memory as free, used or not.
+                "see memory" if device.type == "cpu" else bytes_text(device.free_bytes),
+                "" if device.type == "cpu" else bytes_text(device.total_bytes),
             )
         console.print()
-        console.print(devices)
+        print_table(console, devices)
     console.print()
     if not examination.notes and examination.failure is None:
-        console.print("Nothing here stands in the way of speculation.")
+        say(console, "Nothing here stands in the way of speculation.")
     for note in examination.notes:
-        console.print(f"{note.severity}: {printable(note.text)}\n  {printable(note.advice)}")
+        say(console, f"{note.severity}: {one_line(note.text)}")
+        say(console, one_line(note.advice), indent=2)
 
 
 def _machine(examination: Examination) -> list[tuple[str, str]]:
     host, build = examination.profile.host, examination.build
     threads = "" if host.logical_cores == host.physical_cores else f" ({host.logical_cores} logical)"
+    limit = " (this container's or service's limit)" if host.is_memory_limited else ""
     rows = [
         ("system", f"{host.os}, {host.machine}"),
         ("processor", host.cpu_name or "unknown"),
         ("cores", f"{host.physical_cores}{threads}"),
-        ("memory", f"{bytes_text(host.memory_available_bytes)} free of {bytes_text(host.memory_total_bytes)}"),
+        ("memory", f"{bytes_text(host.memory_available_bytes)} free of {bytes_text(host.memory_total_bytes)}{limit}"),
         ("power", host.power.replace("_", " ")),
     ]
     if host.load_average is not None:
-        rows.append(("load", " ".join(f"{value:.2f}" for value in host.load_average)))
+        last, five, fifteen = host.load_average
+        rows.append(("load", f"{last:.1f} programs at a time in the last minute, {five:.1f} in 5, {fifteen:.1f} in 15"))
     if build is not None:
         rows.append(("llama.cpp", f"{build.llama_cpp or 'version not stated'}, by binding {build.llama_cpp_python}"))
-        rows.append(("features", build.system_info))
+        rows.append(("features", ", ".join(feature_names(build.system_info)) or "not stated"))
         rows.append(("offload", _offload(examination)))
     return rows
 

@@ -34,6 +34,11 @@ def number_text(value: float | None, digits: int = 2) -> str:
 
 def milliseconds_text(seconds: float | None) -> str:
     """Return a time in milliseconds."""
+    return DASH if seconds is None else f"{milliseconds_number(seconds)} ms"
+
+
+def milliseconds_number(seconds: float | None) -> str:
+    """Return a time in milliseconds without the unit."""
     if seconds is None:
         return DASH
-    return f"{1000 * seconds:.0f} ms" if seconds >= 0.1 else f"{1000 * seconds:.1f} ms"
+    return f"{1000 * seconds:.0f}" if seconds >= 0.1 else f"{1000 * seconds:.1f}"

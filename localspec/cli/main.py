@@ -36,7 +36,7 @@ def doctor(services: Services, is_json: bool) -> int:
     return run_doctor(services, is_json)
 
 
-@cli.command()
+@cli.command(epilog=options.DEFAULTS_EPILOG)
 @options.pairs
 @options.max_tokens
 @options.as_json
@@ -48,7 +48,7 @@ def demo(services: Services, pairs: int | None, max_tokens: int | None, is_json:
     return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json)
 
 
-@cli.command()
+@cli.command(epilog=f"{options.BENCH_EPILOG}\n\n{options.DEFAULTS_EPILOG}")
 @options.target
 @options.draft
 @click.option(
@@ -64,8 +64,7 @@ def demo(services: Services, pairs: int | None, max_tokens: int | None, is_json:
     "workloads",
     multiple=True,
     metavar="NAME",
-    help="Prompts of one kind: chat, code, edit, extract, quote, story or summary; may be given several times. "
-    "Default: edit and chat.",
+    help="Prompts of one kind, one of those below; may be given several times. Default: edit and chat.",
 )
 @click.option(
     "--prompt",
@@ -101,7 +100,7 @@ def bench(services: Services, /, **given: Any) -> int:
     )
 
 
-@cli.command()
+@cli.command(epilog=options.DEFAULTS_EPILOG)
 @options.target
 @options.draft
 @click.option(

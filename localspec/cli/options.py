@@ -11,6 +11,21 @@ import click
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+WORKLOADS = {
+    "chat": "Open chat",
+    "code": "Code generation",
+    "edit": "Code editing",
+    "extract": "Extraction to JSON",
+    "quote": "Quoting a paragraph",
+    "story": "Story at temperature 0.8",
+    "summary": "Summary with quotations",
+}
+"""Names and titles, written out since help must not wait for the files to be read."""
+
+DEFAULTS_EPILOG = "Defaults stand in for settings.toml and LOCALSPEC_... variables, which override them."
+
+BENCH_EPILOG = "\b\nWorkloads:\n" + "\n".join(f"  {name:<9}{title}" for name, title in WORKLOADS.items())
+
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
 _GROUPS: dict[str, tuple[str, ...]] = {
@@ -68,47 +83,93 @@ as_json = click.option(
     "--json", "is_json", is_flag=True, help="Print one JSON document as the last line of stdout; all else to stderr."
 )
 
-pairs = click.option("--pairs", type=int, metavar="N", help="Paired runs of each way of drafting.")
 
-max_tokens = click.option("--max-tokens", type=int, metavar="N", help="Most tokens of an answer.")
+def _whole(least: int, most: int | None = None) -> click.IntRange:
+    return click.IntRange(min=least, max=most)
+
+
+def _share() -> click.FloatRange:
+    return click.FloatRange(min=0, max=1)
+
+
+pairs = click.option(
+    "--pairs", type=_whole(1), metavar="N", help="Paired runs of each way of drafting. Default: 3; more are surer."
+)
+
+max_tokens = click.option("--max-tokens", type=_whole(2), metavar="N", help="Most tokens of an answer. Default: 128.")
 
 drafting = _together(
-    click.option("--n-max", type=int, metavar="N", help="Most tokens drafted in a round."),
-    click.option("--n-min", type=int, metavar="N", help="Throw away drafts that are shorter."),
+    click.option("--n-max", type=_whole(1, 32), metavar="N", help="Most tokens drafted in a round. Default: 4."),
+    click.option("--n-min", type=_whole(0), metavar="N", help="Throw away drafts that are shorter. Default: 0."),
     click.option(
-        "--p-min", type=float, metavar="P", help="Draft model: stop before a token that it thinks less probable."
+        "--p-min",
+        type=_share(),
+        metavar="P",
+        help="Draft model: stop before a token that it thinks less probable. Default: 0, never.",
     ),
-    click.option("--ngram-max", type=int, metavar="N", help="Longest match that n-gram drafting looks for, in tokens."),
-    click.option("--ngram-min", type=int, metavar="N", help="Shortest match that n-gram drafting takes, in tokens."),
+    click.option(
+        "--ngram-max",
+        type=_whole(1),
+        metavar="N",
+        help="Longest match that n-gram drafting looks for, in tokens. Default: 6.",
+    ),
+    click.option(
+        "--ngram-min",
+        type=_whole(1),
+        metavar="N",
+        help="Shortest match that n-gram drafting takes, in tokens. Default: 4.",
+    ),
 )
 
 sampling = _together(
     click.option(
         "--temp",
         "temperature",
-        type=float,
+        type=click.FloatRange(min=0),
         metavar="T",
-        help="0 takes the most probable token; it overrides a workload's own.",
+        help="0 takes the most probable token; it overrides a workload's own. Default: 0.",
     ),
-    click.option("--top-k", type=int, metavar="N", help="Keep the N most probable tokens; 0 keeps all."),
-    click.option("--top-p", type=float, metavar="P", help="Keep the most probable tokens up to this sum."),
-    click.option("--min-p", type=float, metavar="P", help="Keep tokens of at least this share of the best one's."),
-    click.option("--repeat-penalty", type=float, metavar="X", help="Over 1 disfavours tokens that came before."),
-    click.option("--seed", type=int, metavar="N", help="The same seed gives the same text."),
+    click.option("--top-k", type=_whole(0), metavar="N", help="Keep the N most probable; 0 keeps all. Default: 40."),
+    click.option(
+        "--top-p", type=_share(), metavar="P", help="Keep the most probable tokens up to this sum. Default: 0.95."
+    ),
+    click.option(
+        "--min-p",
+        type=_share(),
+        metavar="P",
+        help="Keep tokens with this share of the best one's or more. Default: 0.05.",
+    ),
+    click.option(
+        "--repeat-penalty",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="X",
+        help="Over 1 disfavours tokens that came before. Default: 1.",
+    ),
+    click.option(
+        "--seed", type=_whole(0, 2**32 - 2), metavar="N", help="The same seed gives the same text. Default: 1."
+    ),
 )
 
 placement = _together(
-    click.option("--n-ctx", type=int, metavar="N", help="Positions of the context; 0 takes the trained one."),
-    click.option("--threads", "n_threads", type=int, metavar="N", help="Threads; 0 takes the physical cores."),
+    click.option(
+        "--n-ctx", type=_whole(0), metavar="N", help="Positions of the context; 0 takes the trained one. Default: 4096."
+    ),
+    click.option(
+        "--threads",
+        "n_threads",
+        type=_whole(0),
+        metavar="N",
+        help="Threads. Default: 0, which takes the physical cores.",
+    ),
     click.option(
         "--threads-batch",
         "n_threads_batch",
-        type=int,
+        type=_whole(0),
         metavar="N",
-        help="Threads of steps with several tokens; 0 takes --threads.",
+        help="Threads of steps with several tokens. Default: 0, which takes --threads.",
     ),
-    click.option("--n-gpu-layers", type=int, metavar="N", help="Layers on the GPU; -1 for all."),
-    click.option("--type-k", type=click.Choice(KV_TYPES), help="Type of the cached keys."),
-    click.option("--type-v", type=click.Choice(KV_TYPES), help="Type of the cached values."),
-    click.option("--flash-attn/--no-flash-attn", "flash_attn", default=None, help="Flash attention."),
+    click.option("--n-gpu-layers", type=_whole(-1), metavar="N", help="Layers on the GPU. Default: -1, all."),
+    click.option("--type-k", type=click.Choice(KV_TYPES), help="Type of the cached keys. Default: f16."),
+    click.option("--type-v", type=click.Choice(KV_TYPES), help="Type of the cached values. Default: f16."),
+    click.option("--flash-attn/--no-flash-attn", "flash_attn", default=None, help="Flash attention. Default: on."),
 )

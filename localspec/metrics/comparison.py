@@ -15,6 +15,9 @@ Verdict = Literal["faster", "slower", "no_clear_difference"]
 DRIFT_NOTE_SHARE = 0.10
 """A baseline that changes by more than this between its first and last run is worth a note."""
 
+UNUSABLE_DRIFT_FACTOR = 2.0
+"""A baseline that changes by more than this factor leaves nothing to rely on, paired or not."""
+
 
 @dataclass(frozen=True, slots=True)
 class PairedRate:
@@ -71,6 +74,12 @@ def drift_note(baseline_tps: Sequence[float]) -> str:
     share = drift_share(baseline_tps)
     if share is None or abs(share) <= DRIFT_NOTE_SHARE:
         return ""
+    if not 1.0 / UNUSABLE_DRIFT_FACTOR <= 1.0 + share <= UNUSABLE_DRIFT_FACTOR:
+        change = f"{-share:.0%} slower" if share < 0.0 else f"{share:.0%} faster"
+        return (
+            f"The last baseline run was {change} than the first: this measurement is unusable. Something else used "
+            "the machine, or it slowed itself down; measure again when it is quiet."
+        )
     if share < 0.0:
         return (
             f"The last baseline run was {-share:.0%} slower than the first: the machine may be heating up or busy. "

@@ -15,6 +15,9 @@ _ORDER: dict[Severity, int] = {"serious": 0, "warning": 1, "info": 2}
 FEW_CORES = 4
 """Up to here a step over several positions is bound by arithmetic and costs clearly more than a single one."""
 
+CONTEXT_PADDING = 256
+"""llama.cpp rounds n_ctx up to a multiple of this."""
+
 GIB = 1024**3
 
 
@@ -71,14 +74,38 @@ def machine_facts(profile: HardwareProfile, supports_gpu_offload: bool, system_i
     )
 
 
-def cpu_features(system_info: str) -> frozenset[str] | None:
-    """Return the CPU features that are on in llama.cpp's info line (`CPU : AVX2 = 1 | FMA = 1`); None without any."""
-    found: set[str] = set()
+def feature_names(system_info: str) -> tuple[str, ...]:
+    """Return what is on in llama.cpp's info line (`CPU : AVX2 = 1 | FMA = 1`), in its order."""
+    found: list[str] = []
     for part in system_info.split("|"):
         name, separator, value = part.rpartition("=")
         if separator and value.strip() not in ("", "0"):
-            found.add(name.rpartition(":")[2].strip())
-    return frozenset(found) if found else None
+            found.append(name.rpartition(":")[2].strip())
+    return tuple(found)
+
+
+def cpu_features(system_info: str) -> frozenset[str] | None:
+    """Return the CPU features that are on in llama.cpp's info line; None without any."""
+    return frozenset(feature_names(system_info)) or None
+
+
+def context_note(role: str, n_ctx: int, n_ctx_train: int) -> Note | None:
+    """Return a note if a context is longer than what the model was trained for; None otherwise.
+
+    Args:
+        role: `target` or `draft`.
+        n_ctx: positions of the context, which llama.cpp pads to CONTEXT_PADDING.
+        n_ctx_train: as the file says; 0 if it does not.
+    """
+    if n_ctx_train <= 0 or n_ctx < n_ctx_train + CONTEXT_PADDING:
+        return None
+    return Note(
+        "context_over_trained",
+        "warning",
+        f"The {role} was trained on texts of up to {n_ctx_train} tokens, but its context has {n_ctx} (n_ctx): "
+        "past the trained length its text may turn into nonsense.",
+        f"Set n_ctx to {n_ctx_train} or less.",
+    )
 
 
 def notes_on(facts: MachineFacts) -> tuple[Note, ...]:
@@ -139,10 +166,11 @@ def _busy(facts: MachineFacts) -> Iterator[Note]:
     cores = facts.machine_logical_cores
     if facts.load_average is None or facts.load_average < max(0.5, 0.25 * cores):
         return
+    busy = f"{facts.load_average:.1f}" if facts.load_average < cores else "all"
     yield Note(
         "high_load",
         "serious" if facts.load_average >= 0.75 * cores else "warning",
-        f"On average {facts.load_average:.1f} programs wanted one of the {cores} logical cores in the last minute. "
+        f"Other programs are using {busy} of {cores} cores right now (average of the last minute). "
         "llama.cpp's threads wait for each other in every layer, so one busy program can slow a step many times.",
         "Close them before you measure, or use fewer threads than there are cores.",
     )

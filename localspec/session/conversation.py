@@ -6,7 +6,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from localspec.engine.events import Configured, EngineFailed, GenerationFinished, RoundFinished
+from localspec.engine.events import (
+    Configured,
+    EngineFailed,
+    GenerationFinished,
+    GenerationStarted,
+    PrefillProgress,
+    RoundFinished,
+)
 from localspec.engine.interface import Engine, as_error, last_event
 from localspec.engine.requests import Configure, Generate
 from localspec.engine.values import FinishReason, Message, SamplingSettings, SpeculationSettings, SpeculationState
@@ -14,8 +21,11 @@ from localspec.errors import EngineDiedError
 from localspec.metrics.latency import Latency, LatencyFold
 from localspec.metrics.speculation import SpeculationStats, fold_rounds
 
-CANCEL_PATIENCE_S = 10.0
-"""How long a cancelled answer may take to end properly."""
+OnPrefill = Callable[[int, int], None]
+"""Called with how many tokens of the prompt are read, and how many there are."""
+
+CANCEL_PATIENCE_S = 5.0
+"""How long a cancelled answer may take to end. The engine itself gives up earlier, and then says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +59,10 @@ class Conversation:
         """Forget all turns."""
         self._turns = ()
 
-    async def ask(self, text: str, on_text: Callable[[str], None]) -> Answer:
-        """Ask for an answer, and pass its text on as it comes.
+    async def ask(
+        self, text: str, on_text: Callable[[str], None], on_prefill: OnPrefill = lambda num_done, num_total: None
+    ) -> Answer:
+        """Ask for an answer, and pass its text on as it comes; before that, how far the prompt is read.
 
         Cancelling the task that waits here stops the answer: it is then returned as far as it got, with the
         finish reason `cancelled`.
@@ -59,7 +71,7 @@ class Conversation:
             LocalspecError: the engine could not answer; EngineDiedError if models must be loaded again.
         """
         question = Message("user", text)
-        answer = await self._generate((*self.messages, question), on_text)
+        answer = await self._generate((*self.messages, question), on_text, on_prefill)
         if answer.text:
             self._turns += (question, Message("assistant", answer.text))
         return answer
@@ -75,11 +87,13 @@ class Conversation:
             raise EngineDiedError("The engine gave no answer to the change.", "Try again.")
         return answer
 
-    async def _generate(self, messages: tuple[Message, ...], on_text: Callable[[str], None]) -> Answer:
+    async def _generate(
+        self, messages: tuple[Message, ...], on_text: Callable[[str], None], on_prefill: OnPrefill
+    ) -> Answer:
         request = Generate(
             id=self._engine.next_id(), messages=messages, sampling=self._sampling, max_tokens=self._max_tokens
         )
-        reading = asyncio.create_task(self._read(request, on_text))
+        reading = asyncio.create_task(self._read(request, on_text, on_prefill))
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
@@ -89,7 +103,7 @@ class Conversation:
             except TimeoutError:
                 raise EngineDiedError("The answer could not be stopped.", "Load the models again.") from None
 
-    async def _read(self, request: Generate, on_text: Callable[[str], None]) -> Answer:
+    async def _read(self, request: Generate, on_text: Callable[[str], None], on_prefill: OnPrefill) -> Answer:
         parts: list[str] = []
         rounds: list[RoundFinished] = []
         latency = LatencyFold()
@@ -101,7 +115,11 @@ class Conversation:
 
         async for event in self._engine.stream(request):
             latency.observe(event)
-            if isinstance(event, RoundFinished):
+            if isinstance(event, GenerationStarted):
+                on_prefill(event.num_reused, len(event.prompt_tokens))
+            elif isinstance(event, PrefillProgress) and event.model == "target":
+                on_prefill(event.num_done, event.num_total)
+            elif isinstance(event, RoundFinished):
                 rounds.append(event)
                 show("".join(token.text for token in event.emitted))
             elif isinstance(event, GenerationFinished):

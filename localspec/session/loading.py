@@ -10,6 +10,7 @@ from localspec.engine.interface import Engine, as_error
 from localspec.engine.requests import LoadModels
 from localspec.engine.values import ContextSettings, Method, SamplingSettings, SpeculationSettings
 from localspec.errors import EngineDiedError, ModelFileError
+from localspec.planning.notes import Note, context_note
 from localspec.settings import Settings
 
 OnLoadProgress = Callable[[LoadProgress], None]
@@ -30,6 +31,16 @@ def speculation_settings(settings: Settings, method: Method) -> SpeculationSetti
     return SpeculationSettings(**{**settings.draft.model_dump(), "method": method})
 
 
+def context_notes(loaded: ModelsLoaded) -> tuple[Note, ...]:
+    """Return a note for each loaded model whose context is longer than it was trained for."""
+    models = (("target", loaded.target), ("draft", loaded.draft))
+    return tuple(
+        note
+        for role, info in models
+        if info is not None and (note := context_note(role, info.n_ctx, info.n_ctx_train)) is not None
+    )
+
+
 async def load_models(
     engine: Engine,
     target: Path,
@@ -45,7 +56,7 @@ async def load_models(
         LocalspecError: the target could not be loaded.
     """
     for path in (target, draft):
-        if path is not None and not path.exists():
+        if path is not None and not _exists(path):
             raise ModelFileError(f"There is no file {path}.", "Check the path; a model is a .gguf file.")
     request = LoadModels(
         id=engine.next_id(),
@@ -63,3 +74,12 @@ async def load_models(
         elif isinstance(event, EngineFailed):
             raise as_error(event)
     raise EngineDiedError("The engine gave no answer to loading.", "Try again; the engine's log file may say more.")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        name = str(path)
+        shown = name if len(name) <= 200 else f"{name[:100]} … {name[-50:]}"
+        raise ModelFileError(f"{shown} cannot be opened: {error.strerror}.", "Check the path and its rights.") from error

@@ -14,12 +14,13 @@ from localspec.engine.interface import Engine
 from localspec.engine.values import ContextSettings, DeviceInfo, SamplingSettings
 from localspec.errors import EngineDiedError, LocalspecError
 from localspec.hardware.throttling import ClockReading, read_clock, was_throttled
+from localspec.planning.notes import Note
 from localspec.session.arms import Arm, prompt_cases
-from localspec.session.comparison import ComparisonProgress, run_comparison
+from localspec.session.comparison import ComparisonProgress, check_extent, run_comparison
 from localspec.session.examination import Examination, examine
 from localspec.session.hashing import sha256_of
-from localspec.session.loading import load_models
-from localspec.session.outcome import ComparisonInterrupted, ComparisonResult
+from localspec.session.loading import context_notes, load_models
+from localspec.session.outcome import ComparisonFailed, ComparisonInterrupted, ComparisonResult
 from localspec.session.records import Record, bench_record, device_record, model_record, settings_record
 
 
@@ -79,6 +80,19 @@ class Measurement:
     failure: LocalspecError | None
     """Why it ended early after something had been measured already."""
 
+    @property
+    def context_notes(self) -> tuple[Note, ...]:
+        """What to know of contexts that are longer than the models were trained for."""
+        return context_notes(self.loaded)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why each way of drafting could not run, if none could on any workload; otherwise empty."""
+        arms = [arm for result in self.results for arm in result.speculative]
+        if self.is_interrupted or any(arm.has_run for arm in arms):
+            return ()
+        return tuple(dict.fromkeys(f"{arm.arm.name}: {arm.reason.rstrip('.')}" for arm in arms))
+
 
 OnProgress = Callable[[MeasurementProgress], None]
 
@@ -92,8 +106,10 @@ async def measure(
     """Carry out a plan. Cancelling the task after the models are loaded ends it early with what was measured.
 
     Raises:
+        UsageError: the plan measures nothing.
         LocalspecError: nothing could be measured.
     """
+    check_extent(plan.num_pairs, plan.max_tokens)
     examination = await examine(engine)
     if examination.failure is not None:
         raise examination.failure
@@ -111,13 +127,17 @@ async def measure(
     )
     before = read_clock()
     results: list[ComparisonResult] = []
-    is_interrupted, failure = False, None
+    is_interrupted = False
+    failure: LocalspecError | None = None
     try:
         for index, workload in enumerate(plan.workloads):
             results.append(await _compare(engine, plan, workload, index, on_progress))
     except ComparisonInterrupted as interruption:
         results.append(interruption.result)
         is_interrupted = True
+    except ComparisonFailed as ending:
+        results.append(ending.result)
+        failure = ending.failure
     except asyncio.CancelledError:
         is_interrupted = True
     except LocalspecError as error:
@@ -167,6 +187,9 @@ def measurement_record(measurement: Measurement) -> Record:
     for entry, workload in zip(record["workloads"], plan.workloads, strict=False):
         entry["temperature"] = plan.sampling_for(workload).temperature
         entry["is_copy_heavy"] = workload.is_copy_heavy
+    record["notes"] = [dataclasses.asdict(note) for note in measurement.context_notes]
+    # A workload that a failure cut short is incomplete, too, but nobody interrupted it.
+    record["interrupted"] = measurement.is_interrupted
     record["draft_failure"] = loaded.draft_failure
     record["failure"] = None if measurement.failure is None else measurement.failure.message
     return record

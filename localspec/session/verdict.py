@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from localspec.engine.values import SpeculationSettings
+from localspec.metrics.comparison import Verdict
 from localspec.metrics.prediction import break_even_acceptance_rate
 from localspec.metrics.statistics import Estimate
+from localspec.session.arms import Arm
 from localspec.session.outcome import ArmResult, ComparisonResult
+
+_VERDICT_ORDER: Final[tuple[Verdict, ...]] = ("faster", "no_clear_difference", "slower")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +111,46 @@ def same_text_sentence(result: ArmResult) -> str:
     return f"{place}, and that is an error: {answer.reason.rstrip('.')}{numbers}."
 
 
+def verdict_sentences(result: ComparisonResult) -> tuple[str, ...]:
+    """Return a sentence for each arm with drafts, the best one first: faster, unclear, slower, not measured."""
+    ranked = sorted(result.speculative, key=_rank)
+    return tuple(
+        arm_sentence(arm, result.baseline) + (_pairs_phrase(arm, result.num_pairs) if result.is_interrupted else "")
+        for arm in ranked
+    )
+
+
 def summary_sentence(result: ComparisonResult) -> str:
-    """Return one sentence for the whole workload: the fastest arm that is clearly faster, or to leave drafts off."""
-    measured = [arm for arm in result.speculative if arm.has_run and arm.speedup is not None]
-    if not result.speculative:
-        return "Nothing to compare: only the baseline was asked for."
-    if not measured:
-        return arm_sentence(result.speculative[0], result.baseline)
-    best = max(measured, key=lambda arm: (arm.verdict == "faster", arm.speedup.median if arm.speedup else 0.0))
-    if best.verdict == "faster" or len(measured) == 1:
-        return arm_sentence(best, result.baseline)
-    if all(arm.verdict == "slower" for arm in measured):
-        figures = ", ".join(f"{arm.arm.name} {speedup_phrase(arm.speedup)}" for arm in measured if arm.speedup)
-        return f"Slower here whichever way: {figures}. Leave it off."
-    return arm_sentence(next(arm for arm in measured if arm.verdict == "no_clear_difference"), result.baseline)
+    """Return what may be said of the whole workload, in one line."""
+    return " ".join(verdict_sentences(result)) or "Nothing to compare: only the baseline was asked for."
+
+
+def best_arm(results: Sequence[ComparisonResult]) -> Arm | None:
+    """Return the arm to use for text like these workloads; None if drafts are best left off.
+
+    It must be clearly faster on one workload at least, and its speedups' geometric mean over all of them above 1.
+    """
+    best: tuple[float, Arm] | None = None
+    for arm in {found.arm.name: found.arm for result in results for found in result.speculative}.values():
+        same = [found for result in results for found in result.speculative if found.arm.name == arm.name]
+        medians = [found.speedup.median for found in same if found.speedup is not None]
+        if not any(found.verdict == "faster" for found in same):
+            continue
+        mean = statistics.geometric_mean(medians)
+        if mean > max(1.0, best[0] if best else 1.0):
+            best = (mean, arm)
+    return best[1] if best else None
+
+
+def _rank(result: ArmResult) -> tuple[int, float]:
+    if result.verdict is None or result.speedup is None:
+        return 3 if result.has_run else 4, 0.0
+    return _VERDICT_ORDER.index(result.verdict), -result.speedup.median
+
+
+def _pairs_phrase(result: ArmResult, num_wanted: int) -> str:
+    num_pairs = result.speedup.pairs if result.speedup is not None else 0
+    return f" That stands on {num_pairs} of {num_wanted} pairs." if num_pairs else ""
 
 
 def _why(result: ArmResult, baseline: ArmResult) -> str:

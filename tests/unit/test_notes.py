@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localspec.hardware.profile import Device, read_profile
-from localspec.planning.notes import GIB, MachineFacts, cpu_features, machine_facts, notes_on
+from localspec.planning.notes import (
+    GIB,
+    MachineFacts,
+    context_note,
+    cpu_features,
+    feature_names,
+    machine_facts,
+    notes_on,
+)
 
 WORKSTATION = MachineFacts(
     architecture="x86_64",
@@ -91,7 +99,26 @@ def test_unknown_facts_give_no_note() -> None:
 def test_features_are_read_from_the_info_line() -> None:
     line = "CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 0 | F16C = 1 | LLAMAFILE = 1 | "
     assert cpu_features(line) == frozenset({"SSE3", "AVX2", "F16C", "LLAMAFILE"})
+    assert feature_names(line) == ("SSE3", "AVX2", "F16C", "LLAMAFILE")
     assert cpu_features("") is None
+
+
+def test_load_is_put_in_cores() -> None:
+    (note,) = notes_on(replace(WORKSTATION, load_average=8.0))
+    assert note.text.startswith("Other programs are using 8.0 of 16 cores right now")
+    (note,) = notes_on(replace(WORKSTATION, load_average=40.0))
+    assert note.text.startswith("Other programs are using all of 16 cores right now")
+
+
+@pytest.mark.parametrize(
+    ("n_ctx", "n_ctx_train", "is_noted"),
+    [(4096, 2048, True), (2048, 2048, False), (2048, 2000, False), (4096, 0, False)],
+)
+def test_a_context_over_the_trained_length(n_ctx: int, n_ctx_train: int, is_noted: bool) -> None:
+    note = context_note("draft", n_ctx, n_ctx_train)
+    assert (note is not None) == is_noted
+    if note is not None:
+        assert "The draft was trained on texts of up to 2048 tokens" in note.text
 
 
 @given(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from localspec.engine.events import DifferenceExplained
@@ -11,10 +13,12 @@ from localspec.session.comparison import run_comparison
 from localspec.session.outcome import ComparisonResult
 from localspec.session.verdict import (
     arm_sentence,
+    best_arm,
     round_costs,
     same_text_sentence,
     settings_phrase,
     summary_sentence,
+    verdict_sentences,
 )
 from tests.scripted_engine import ArmScript, ScriptedEngine
 
@@ -101,21 +105,43 @@ async def test_answers_of_one_round_cannot_be_compared() -> None:
     assert arm_sentence(result.speculative[0], result.baseline).startswith("No speed to compare")
 
 
-async def test_summary_takes_the_best_that_is_clearly_faster() -> None:
-    text = summary_sentence(await compare("off", "draft", "ngram", draft=SLOW, ngram=FAST))
-    assert text.startswith("Faster here")
-    assert "ngram n_max 4" in text
+async def test_every_arm_has_a_sentence_and_the_best_comes_first() -> None:
+    sentences = verdict_sentences(await compare("off", "draft", "ngram", draft=SLOW, ngram=FAST))
+    assert [sentence.partition(":")[0] for sentence in sentences] == ["Faster here", "Slower here"]
+    assert "ngram n_max 4" in sentences[0]
 
 
-async def test_summary_when_all_are_slower() -> None:
-    text = summary_sentence(await compare("off", "draft", "ngram", draft=SLOW, ngram=SLOW))
-    assert text.startswith("Slower here whichever way: draft 0.30x")
-    assert text.endswith("Leave it off.")
+async def test_an_unclear_arm_does_not_hide_a_slow_one() -> None:
+    sentences = verdict_sentences(await compare("off", "draft", "ngram", draft=SLOW, ngram=EVEN))
+    assert sentences[0].startswith("No clear difference with ngram")
+    assert sentences[1].startswith("Slower here: 0.30x")
+    assert "leave it off" in sentences[1]
 
 
-async def test_summary_when_nothing_is_clear() -> None:
-    text = summary_sentence(await compare("off", "draft", "ngram", draft=SLOW, ngram=EVEN))
-    assert text.startswith("No clear difference with ngram")
+async def test_arms_that_have_not_run_come_last() -> None:
+    off = ArmScript(off_reason="no draft model is loaded")
+    result = await compare("off", "draft", "ngram", draft=off, ngram=SLOW)
+    first, last = verdict_sentences(result)
+    assert first.startswith("Slower here")
+    assert last == "Not run with draft n_max 4: no draft model is loaded."
+    assert summary_sentence(result) == f"{first} {last}"
+
+
+async def test_an_interrupted_comparison_says_how_many_pairs_it_stands_on() -> None:
+    result = replace(await compare(draft=SLOW), num_pairs=5, is_interrupted=True)
+    assert verdict_sentences(result)[0].endswith(" That stands on 3 of 5 pairs.")
+
+
+async def test_the_best_arm_must_be_faster_somewhere_and_on_the_whole() -> None:
+    fast = await compare("off", "draft", "ngram", draft=SLOW, ngram=FAST)
+    slow = await compare("off", "draft", "ngram", draft=FAST, ngram=SLOW)
+    even = await compare("off", "draft", "ngram", draft=EVEN, ngram=EVEN)
+    best = best_arm([fast, even])
+    assert best is not None and best.name == "ngram"
+    assert best_arm([even]) is None
+    # 2.88 times 0.30 is under 1.
+    assert best_arm([fast, slow]) is None
+    assert best_arm([]) is None
 
 
 async def test_summary_without_anything_to_compare() -> None:

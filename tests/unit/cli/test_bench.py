@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,8 @@ def test_options_reach_the_engine(model: Path, prompt: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--workload", "sumary"), "summary"),
+        (("--workload", "sumary"), "chat, code, edit, extract, quote, story, summary"),
+        (("--method", "off"), "nothing to compare"),
         (("--method", "draft"), "--draft FILE"),
         (("--n-min", "9", "--n-max", "4"), "n_min 9"),
         (("--pairs", "0"), "pairs"),
@@ -160,7 +162,7 @@ def test_a_draft_that_does_not_load_gives_no_figures(
     model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = (model, "--draft", model, "--method", "draft", "--prompt", prompt, "--max-tokens", "6")
-    assert bench(NoDraftEngine(), *arguments, "--json") == 0
+    assert bench(NoDraftEngine(), *arguments, "--json") == 1
     captured = capsys.readouterr()
     document = document_of(captured.out)
     arm = document["workloads"][0]["arms"][1]
@@ -170,6 +172,8 @@ def test_a_draft_that_does_not_load_gives_no_figures(
     assert document["workloads"][0]["verdict"] is None
     assert "Not run with draft" in captured.err
     assert "could not be loaded: the file is damaged [/]" in captured.err
+    assert "error: No way of drafting could run here: draft: there is no draft model." in captured.err
+    assert "paired run" not in captured.err and "localspec chat model" not in captured.err
     assert document["draft_failure"] == "the file is damaged [/]"
 
 
@@ -229,3 +233,74 @@ def test_a_death_keeps_the_workloads_that_are_done(model: Path, capsys: pytest.C
     assert [workload["name"] for workload in document["workloads"]] == ["chat"]
     assert document["failure"] == "Killed (signal 9)."
     assert "error: Killed (signal 9)." in captured.err
+
+
+def test_a_piped_report_is_80_columns_wide_and_says_what_it_rests_on(
+    model: Path, prompt: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    draft = model.with_name("a draft.gguf")
+    draft.write_bytes(b"GGUF")
+    assert bench(FakeEngine(), model, "--draft", draft, "--prompt", prompt, "--max-tokens", "12", "--temp", "0.5") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "target  model.gguf (F16, 0 MiB)"
+    assert lines[1] == "draft   a draft.gguf (F16, 0 MiB)"
+    assert lines[2] == "n_ctx 256, threads 1, 3 pairs x 12 tokens, temperature 0.5"
+    assert not any(line != line.rstrip() for line in lines)
+    first = next(index for index, line in enumerate(lines) if line.startswith("decode_tps (tokens/s)"))
+    last = next(index for index, line in enumerate(lines) if line.startswith("same text?"))
+    assert max(len(line) for line in lines[first - 2 : last + 1]) <= 80
+    assert lines[-1].startswith("  localspec chat ") and "--method" in lines[-1] and "--n-max 4" in lines[-1]
+
+
+@pytest.mark.parametrize(("columns", "is_broken"), [("50", True), ("200", False)])
+def test_an_interval_goes_below_its_figure_when_there_is_no_room(
+    columns: str,
+    is_broken: bool,
+    model: Path,
+    prompt: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert bench(FakeEngine(), model, "--draft", model, "--prompt", prompt, "--max-tokens", "12") == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("speedup"))
+    assert (" to " not in row) == is_broken
+
+
+def test_the_command_to_go_on_with_is_quoted(tmp_path: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "my model.gguf"
+    model.write_bytes(b"GGUF")
+    assert bench(FakeEngine(), model, "--prompt", prompt, "--max-tokens", "12", "--n-ctx", "512") == 0
+    out = capsys.readouterr().out
+    assert f"  localspec chat '{model}' --method ngram --n-max 4 --n-ctx 512\n" in out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal to oneself ends the process on Windows")
+def test_an_interruption_names_what_it_stands_on_and_what_is_missing(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (model, "--workload", "quote", "--workload", "chat", "--max-tokens", "12")
+    assert bench(InterruptedEngine(after=7), *arguments) == 130
+    out = capsys.readouterr().out
+    assert "That stands on 2 of 3 pairs." in out
+    assert "Not started: chat." in out
+
+
+class LongContextEngine(FakeEngine):
+    """Loads a target with a context that is far over the trained one."""
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in super().stream(request):
+            if isinstance(event, ModelsLoaded):
+                target = replace(event.target, n_ctx=4096)
+                yield ModelsLoaded(event.id, target, None, "", event.speculation, 0.1)
+            else:
+                yield event
+
+
+def test_a_context_over_the_trained_one_is_noted(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(LongContextEngine(), model, "--prompt", prompt, "--max-tokens", "12", "--json") == 0
+    captured = capsys.readouterr()
+    assert "trained on texts of up to 256 tokens, but its context has 4096" in captured.err
+    assert [note["code"] for note in document_of(captured.out)["notes"]] == ["context_over_trained"]

@@ -42,7 +42,7 @@ def test_the_demo_makes_its_models_and_measures(capsys: pytest.CaptureFixture[st
     assert run(arguments, Services(make_engine=FakeEngine)) == 0
     captured = capsys.readouterr()
     assert "making" not in captured.err
-    rows = ("decode_tps", "speedup", "acceptance", "tau", "TTFT", "TPOT p50 / p95", "target passes saved", "same text?")
+    rows = ("decode_tps", "speedup", "acceptance", "tau", "TTFT", "TPOT p50 / p95", "saved passes", "same text?")
     for row in rows:
         assert [line.startswith(row) for line in captured.out.splitlines()].count(True) == 3
 
