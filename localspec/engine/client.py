@@ -31,8 +31,8 @@ _EXIT_GRACE_S = 2.0
 class Patience:
     """How many seconds each step of stopping may take before the next, harder one."""
 
-    cancel_s: float = 10.0
-    """From leaving a stream to its last event; then the process is killed."""
+    cancel_s: float = 3.0
+    """From the first Cancel, or from leaving a stream, to the stream's last event; then the process is killed."""
     unload_s: float = 3.0
     """From Unload to the exit; then the process is asked by signal."""
     terminate_s: float = 1.0
@@ -100,7 +100,10 @@ class EngineClient:
         return events
 
     async def cancel(self, request_id: int) -> None:
-        """Ask that a running request stop; its stream still ends with its last event."""
+        """Ask that a running request stop; its stream still ends with its last event.
+
+        An engine that does not stop in time is killed; the last event is then EngineFailed.
+        """
         if turn := self._asked.get(request_id):
             self._cancel(turn)
 
@@ -196,8 +199,11 @@ class EngineClient:
         event: Event | None = None
         while event is None:
             try:
-                line = await process.read_line()
+                async with asyncio.timeout_at(turn.deadline) as turn.limit:
+                    line = await process.read_line()
                 event = _addressed(decode_event(line), turn.request.id) if line else await self._bury(process)
+            except TimeoutError:
+                event = await self._bury(process, "The engine did not stop when it was asked to, and was ended.")
             except LineTooLongError:
                 event = await self._bury(process, "The engine sent a line without end, and was stopped.")
             except WireError as error:
@@ -224,16 +230,13 @@ class EngineClient:
             return
         if turn.draining is None:
             self._cancel(turn)
-            turn.draining = asyncio.create_task(self._drain(turn, turn.process), name="engine drain")
+            turn.draining = asyncio.create_task(self._drain(turn), name="engine drain")
         await asyncio.shield(turn.draining)
 
-    async def _drain(self, turn: Turn, process: EngineProcess) -> None:
+    async def _drain(self, turn: Turn) -> None:
         try:
-            async with asyncio.timeout(self._patience.cancel_s):
-                while not turn.over.done():
-                    await self._receive(turn)
-        except TimeoutError:
-            await self._bury(process, "The engine did not stop when it was asked to, and was ended.")
+            while not turn.over.done():
+                await self._receive(turn)
         finally:
             self._finish(turn)
 
@@ -275,7 +278,7 @@ class EngineClient:
             id=0,
             kind="EngineDiedError",
             message=message or words,
-            hint=hint or ("Load the models again; the log file may say more." if message else advice),
+            hint=hint or ("Try again; the log file may say more." if message else advice),
             is_fatal=True,
             exit_code=exit_code,
             log_tail=self._log.tail(),
@@ -305,6 +308,7 @@ class EngineClient:
         turn.is_cancelled = True
         if turn.process is not None and not turn.over.done():
             self._send(turn.process, Cancel(self.next_id(), turn.request.id))
+            turn.limit_to(self._patience.cancel_s)
 
     def _send(self, process: EngineProcess, request: Request) -> None:
         line = encode_request(request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 
 from localspec.engine.events import Event
 from localspec.engine.process import EngineProcess
@@ -25,11 +26,25 @@ class Turn:
         """Done when the last event has been read."""
         self.draining: asyncio.Task[None] | None = None
         """Reads the rest for a listener who has left."""
+        self.deadline: float | None = None
+        """Loop time at which a cancelled request must have ended; None while it may go on."""
+        self.limit: asyncio.Timeout | None = None
+        """Limits the reading of the next event."""
         self._listener: weakref.ref[AsyncGenerator[Event, None]] | None = None
 
     def set_listener(self, events: AsyncGenerator[Event, None]) -> None:
         """Remember the iterator, without keeping it alive."""
         self._listener = weakref.ref(events)
+
+    def limit_to(self, seconds: float) -> None:
+        """Let the request go on for so long and no longer. A second call changes nothing."""
+        if self.deadline is not None:
+            return
+        self.deadline = asyncio.get_running_loop().time() + seconds
+        # The limit of a reading that is over can no longer be moved.
+        if self.limit is not None:
+            with suppress(RuntimeError):
+                self.limit.reschedule(self.deadline)
 
     @property
     def is_abandoned(self) -> bool:

@@ -19,7 +19,13 @@ from localspec.engine.requests import Configure
 from localspec.engine.values import SamplingSettings, SpeculationState
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
 from localspec.session.arms import Arm, PromptCase, check_arms
-from localspec.session.outcome import ComparisonInterrupted, ComparisonResult, comparison_notes, evaluate_arm
+from localspec.session.outcome import (
+    ComparisonFailed,
+    ComparisonInterrupted,
+    ComparisonResult,
+    comparison_notes,
+    evaluate_arm,
+)
 from localspec.session.same_text import SameText, compare_text, unexplained, worst
 from localspec.session.trial import Trial, run_trial
 
@@ -57,6 +63,15 @@ def run_order(num_arms: int, num_pairs: int) -> tuple[tuple[int, int], ...]:
     return tuple(order)
 
 
+def check_extent(num_pairs: int, max_tokens: int) -> None:
+    """Raise UsageError if so few runs or tokens measure nothing."""
+    if num_pairs < 1 or max_tokens < 2:
+        raise UsageError(
+            f"Nothing can be measured with {num_pairs} pairs of {max_tokens} tokens.",
+            "Take at least 1 pair, better 3, and at least 2 tokens: the first one belongs to the prompt.",
+        )
+
+
 async def run_comparison(
     engine: Engine,
     workload_name: str,
@@ -80,17 +95,14 @@ async def run_comparison(
 
     Raises:
         UsageError: there is nothing to compare or run.
-        LocalspecError: the engine failed.
+        ComparisonFailed: the engine failed; carries what was measured.
+        LocalspecError: the engine failed before anything was measured.
         ComparisonInterrupted: the task was cancelled, or somebody cancelled a generation; carries what was measured.
     """
     check_arms(arms)
     if not prompts:
         raise UsageError(f"The workload {workload_name} has no prompts.", "Choose another one.")
-    if num_pairs < 1 or max_tokens < 2:
-        raise UsageError(
-            f"Nothing can be measured with {num_pairs} pairs of {max_tokens} tokens.",
-            "Take at least 1 pair, better 3, and at least 2 tokens: the first one belongs to the prompt.",
-        )
+    check_extent(num_pairs, max_tokens)
     run = _Run(engine, workload_name, arms, sampling, num_pairs, on_progress)
     try:
         await run.warm_up(prompts[0], min(warmup_tokens, max_tokens), ignore_eog)
@@ -98,6 +110,11 @@ async def run_comparison(
         await run.compare_texts(ignore_eog)
     except asyncio.CancelledError:
         raise ComparisonInterrupted(run.result(True, bootstrap_seed)) from None
+    except LocalspecError as error:
+        result = run.result(True, bootstrap_seed)
+        if not any(arm.trials for arm in result.arms):
+            raise
+        raise ComparisonFailed(result, error) from error
     return run.result(False, bootstrap_seed)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from localspec.engine.values import SamplingSettings, SpeculationState
+from localspec.errors import LocalspecError
 from localspec.metrics.comparison import PairedRate, Verdict, compare_rates, drift_note, interpolate_rate, judge
 from localspec.metrics.speculation import SpeculationStats, sum_stats
 from localspec.metrics.statistics import Estimate, bootstrap_median, median
@@ -79,7 +80,7 @@ class ArmResult:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """One workload's comparison, complete or interrupted."""
+    """One workload's comparison, complete or ended early."""
 
     workload_name: str
     arms: tuple[ArmResult, ...]
@@ -90,6 +91,7 @@ class ComparisonResult:
     """Pairs that were wanted."""
     sampling: SamplingSettings
     is_interrupted: bool
+    """It ended early, by the user's wish or by a failure."""
     notes: tuple[str, ...]
 
     @property
@@ -114,6 +116,15 @@ class ComparisonInterrupted(asyncio.CancelledError):
     def __init__(self, result: ComparisonResult) -> None:
         super().__init__("comparison interrupted")
         self.result = result
+
+
+class ComparisonFailed(LocalspecError):
+    """The engine failed after something had been measured; `result` holds that, and `failure` says why it ended."""
+
+    def __init__(self, result: ComparisonResult, failure: LocalspecError) -> None:
+        super().__init__(failure.message, failure.hint)
+        self.result = result
+        self.failure = failure
 
 
 def evaluate_arm(

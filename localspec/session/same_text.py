@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localspec.engine.events import DifferenceExplained, EngineFailed, Event
-from localspec.engine.interface import Engine
+from localspec.engine.interface import Engine, as_error
 from localspec.engine.requests import ExplainDifference
 from localspec.engine.values import SamplingSettings
 from localspec.session.trial import Trial
@@ -85,6 +85,8 @@ async def compare_text(
         answer = event
     if isinstance(answer, DifferenceExplained):
         return classify(answer, place, baseline.tokens[place], speculative.tokens[place], sampling)
+    if isinstance(answer, EngineFailed) and (answer.is_fatal or answer.kind == "EngineDiedError"):
+        raise as_error(answer)
     failure = answer.message if isinstance(answer, EngineFailed) else "the engine gave no answer"
     return SameText(False, place, None, None, "error", f"it could not be replayed: {failure}")
 

@@ -247,6 +247,22 @@ async def test_a_worker_that_ignores_cancel_is_killed(tmp_path: Path) -> None:
     await assert_nothing_is_left()
 
 
+async def test_a_worker_that_ignores_an_explicit_cancel_is_killed(tmp_path: Path) -> None:
+    client = EngineClient(tmp_path / "engine.log", command=COMMAND, patience=QUICK)
+    await load(client)
+    request = generate(client, "deaf 1")
+    last: Event | None = None
+    async with asyncio.timeout(5):
+        async for last in client.stream(request):
+            if isinstance(last, RoundFinished):
+                await client.cancel(request.id)
+                await client.cancel(request.id)
+    assert isinstance(last, EngineFailed) and "did not stop" in last.message
+    assert client.pid is None
+    await client.close()
+    await assert_nothing_is_left()
+
+
 async def test_requests_of_two_tasks_take_turns(client: EngineClient) -> None:
     await load(client)
     results = await asyncio.gather(*(collect(client, generate(client, f"answer {count} 0.005")) for count in (3, 2, 1)))
