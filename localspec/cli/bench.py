@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import cast
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
 
 from localspec.catalog.workloads import Workload, find_workload, load_workloads, workload_from_file
 from localspec.cli.comparison import progress_printer, show_measurement
-from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, say_failure
+from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, say_failure, say_notice
+from localspec.cli.interruption import Interruptions
 from localspec.cli.options import BenchChoice
-from localspec.cli.screen import notices_console, progress, results_console
+from localspec.cli.screen import Report, notices_console, progress, results_console
 from localspec.cli.services import Services
+from localspec.engine.interface import Engine
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.arms import build_arms
+from localspec.session.comparison import check_extent
 from localspec.session.loading import context_settings, sampling_settings, speculation_settings
 from localspec.session.measurement import Measurement, MeasurementPlan, measure, measurement_record
 from localspec.session.records import encode_record
@@ -25,15 +28,33 @@ DEFAULT_WORKLOADS = ("edit", "chat")
 def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
     """Measure, print, and return the exit code."""
     plan = make_plan(choice, load_settings(flags), flags, with_hashes=is_json)
-    return finish(asyncio.run(_measure(services, plan)), is_json)
+    return carry_out(services, lambda engine, report: measure(engine, plan, progress_printer(report)), is_json)
+
+
+def carry_out(
+    services: Services, work: Callable[[Engine, Report], Coroutine[Any, Any, Measurement]], is_json: bool
+) -> int:
+    """Run a measurement on an engine of its own, print what it brought, and return the exit code.
+
+    Ctrl-C ends it early, once; what was measured is then printed all the same, however often it is pressed.
+    """
+    with Interruptions(say_notice) as interruptions:
+        engine = services.make_engine()
+        try:
+            with progress(notices_console()) as report:
+                measurement = interruptions.run(work(engine, report))
+        finally:
+            interruptions.run(engine.close(), is_stoppable=False)
+        return finish(measurement, is_json)
 
 
 def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool) -> MeasurementPlan:
     """Return the plan that the command line and the settings make up.
 
     Raises:
-        UsageError: a workload or prompt does not exist, or a method lacks its model.
+        UsageError: a workload or prompt does not exist, a method lacks its model, or nothing would be measured.
     """
+    check_extent(settings.bench.pairs, settings.bench.max_tokens)
     methods = cast("tuple[Method, ...]", choice.methods) or _default_methods(choice)
     if "draft" in methods and choice.draft is None:
         raise UsageError("Drafting with a model needs a model.", "Give one with --draft FILE, or use --method ngram.")
@@ -73,15 +94,6 @@ def finish(measurement: Measurement, is_json: bool) -> int:
     if measurement.is_interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if measurement.failure is not None or refusals else EXIT_DONE
-
-
-async def _measure(services: Services, plan: MeasurementPlan) -> Measurement:
-    engine = services.make_engine()
-    try:
-        with progress(notices_console()) as report:
-            return await measure(engine, plan, progress_printer(report))
-    finally:
-        await engine.close()
 
 
 def _default_methods(choice: BenchChoice) -> tuple[Method, ...]:

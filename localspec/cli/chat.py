@@ -8,9 +8,10 @@ import sys
 from typing import cast
 
 from localspec.cli.answer import PREFILL_PATIENCE_S, AnswerStream
-from localspec.cli.failures import EXIT_DONE, say_failure
+from localspec.cli.failures import EXIT_DONE, say_failure, say_notice
 from localspec.cli.figures import milliseconds_text, percent_text, rate_text
 from localspec.cli.heading import model_text
+from localspec.cli.interruption import Interruptions
 from localspec.cli.options import ChatChoice
 from localspec.cli.screen import hidden_keys, notices_console, progress, results_console, say
 from localspec.cli.services import Services
@@ -51,15 +52,17 @@ def run_chat(services: Services, choice: ChatChoice, flags: Flags) -> int:
     """Chat until /quit or the end of the input, and return the exit code."""
     settings = load_settings(flags)
     method = _first_method(choice, settings)
-    # Each answer is one run of the loop, so that Ctrl-C cancels the answer in it and nothing else.
-    with asyncio.Runner() as runner:
+    if sys.stdin is None:
+        raise LocalspecError("Standard input is closed.", "Chat in a terminal, or send the questions through a pipe.")
+    # Each answer is one run, so that Ctrl-C cancels the answer in it and nothing else.
+    with Interruptions(say_notice) as interruptions:
         engine = services.make_engine()
         try:
-            chat = _Chat(runner, engine, choice, settings, method)
+            chat = _Chat(interruptions, engine, choice, settings, method)
             chat.load()
             chat.talk()
         finally:
-            runner.run(engine.close())
+            interruptions.run(engine.close(), is_stoppable=False)
     return EXIT_DONE
 
 
@@ -99,9 +102,9 @@ def speculation_line(state: SpeculationState) -> str:
 
 class _Chat:
     def __init__(
-        self, runner: asyncio.Runner, engine: Engine, choice: ChatChoice, settings: Settings, method: Method
+        self, interruptions: Interruptions, engine: Engine, choice: ChatChoice, settings: Settings, method: Method
     ) -> None:
-        self._runner = runner
+        self._interruptions = interruptions
         self._engine = engine
         self._choice = choice
         self._settings = settings
@@ -117,7 +120,7 @@ class _Chat:
             def on_progress(event: LoadProgress) -> None:
                 report(f"loading the {event.model}", event.fraction, "")
 
-            loaded = self._runner.run(
+            loaded = self._interruptions.run(
                 load_models(
                     self._engine,
                     self._choice.target,
@@ -135,7 +138,7 @@ class _Chat:
 
     def talk(self) -> None:
         """Answer line after line."""
-        while (line := _read_line()) is not None:
+        while (line := _read_line(self._interruptions)) is not None:
             text = line.strip()
             if text in ("/quit", "/exit"):
                 return
@@ -146,16 +149,24 @@ class _Chat:
                     self._answer(text)
             except EngineDiedError as error:
                 say_failure(error)
-                _say("Loading the models again.")
-                self.load()
+                self._load_again()
             except LocalspecError as error:
                 say_failure(error)
+            except KeyboardInterrupt:
+                _say("Stopped.")
+
+    def _load_again(self) -> None:
+        _say("Loading the models again.")
+        try:
+            self.load()
+        except KeyboardInterrupt:
+            _say("Stopped. The models are loaded with the next message.")
 
     def _answer(self, text: str) -> None:
         stream = AnswerStream(sys.stdout, notices_console(), results_console().width if sys.stdout.isatty() else None)
         try:
             with hidden_keys():
-                answer = self._runner.run(self._ask(text, stream))
+                answer = self._interruptions.run(self._ask(text, stream))
         finally:
             stream.close()
         _say(status_line(answer))
@@ -188,7 +199,7 @@ class _Chat:
             _say(f"There is no command {one_line(name)}. /help shows all.")
 
     def _switch(self, method: Method) -> None:
-        configured = self._runner.run(self._conversation.configure(self._speculation(method)))
+        configured = self._interruptions.run(self._conversation.configure(self._speculation(method)))
         self._method = method
         if method != "off":
             self._last_method = method
@@ -205,16 +216,18 @@ def loaded_line(loaded: ModelsLoaded) -> str:
     return one_line(f"target {model_text(loaded.target)}{draft}, context {loaded.target.n_ctx} | {state}")
 
 
-def _read_line() -> str | None:
+def _read_line(interruptions: Interruptions) -> str | None:
     """Return the next line of the input, or None at its end."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return sys.stdin.readline() or None
+        with interruptions.allowed():
+            return sys.stdin.readline() or None
     # Lets input() edit its line, and show again what was typed while keys were hidden.
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401
     while True:
         try:
-            return input("> ")
+            with interruptions.allowed():
+                return input("> ")
         except EOFError:
             print()
             return None

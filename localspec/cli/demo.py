@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from localspec.catalog.workloads import find_workload, load_workloads
-from localspec.cli.bench import finish
+from localspec.cli.bench import carry_out
 from localspec.cli.comparison import progress_printer
-from localspec.cli.screen import notices_console, progress
+from localspec.cli.screen import Report
 from localspec.cli.services import Services
+from localspec.engine.interface import Engine
 from localspec.session.arms import build_arms
+from localspec.session.comparison import check_extent
 from localspec.session.demo import DemoModels, PreparationProgress, prepare_demo_models
 from localspec.session.loading import context_settings, sampling_settings, speculation_settings
 from localspec.session.measurement import Measurement, MeasurementPlan, measure
@@ -21,7 +21,9 @@ WORKLOADS = ("quote", "chat", "story")
 
 def run_demo(services: Services, flags: Flags, is_json: bool) -> int:
     """Prepare the models, measure, print, and return the exit code."""
-    return finish(asyncio.run(_measure(services, load_settings(flags), is_json)), is_json)
+    settings = load_settings(flags)
+    check_extent(settings.bench.pairs, settings.bench.max_tokens)
+    return carry_out(services, lambda engine, report: _measure(engine, report, settings, is_json), is_json)
 
 
 def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool) -> MeasurementPlan:
@@ -42,16 +44,10 @@ def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool) -> Meas
     )
 
 
-async def _measure(services: Services, settings: Settings, with_hashes: bool) -> Measurement:
-    engine = services.make_engine()
-    try:
-        with progress(notices_console()) as report:
+async def _measure(engine: Engine, report: Report, settings: Settings, with_hashes: bool) -> Measurement:
+    def on_preparation(step: PreparationProgress) -> None:
+        fraction = step.num_done / step.num_total if step.num_total else 0.0
+        report(f"making {step.title} (once)", fraction, "")
 
-            def on_preparation(step: PreparationProgress) -> None:
-                fraction = step.num_done / step.num_total if step.num_total else 0.0
-                report(f"making {step.title} (once)", fraction, "")
-
-            models = await prepare_demo_models(engine, on_preparation)
-            return await measure(engine, demo_plan(models, settings, with_hashes), progress_printer(report))
-    finally:
-        await engine.close()
+    models = await prepare_demo_models(engine, on_preparation)
+    return await measure(engine, demo_plan(models, settings, with_hashes), progress_printer(report))

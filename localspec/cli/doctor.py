@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 
 from rich.console import Console
 
-from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure
+from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure, say_notice
 from localspec.cli.figures import bytes_text
+from localspec.cli.interruption import Interruptions
 from localspec.cli.screen import notices_console, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
@@ -19,12 +19,13 @@ from localspec.session.examination import Examination, examine
 
 def run_doctor(services: Services, is_json: bool) -> int:
     """Print the examination, and return the exit code: a failure of the engine is one, notes are not."""
-    examination = asyncio.run(_examine(services))
-    show(examination, results_console(is_json))
-    if examination.failure is not None:
-        say_failure(examination.failure)
-    if is_json:
-        print(json.dumps(document(examination)))
+    with Interruptions(say_notice) as interruptions:
+        examination = interruptions.run(_examine(services))
+        show(examination, results_console(is_json))
+        if examination.failure is not None:
+            say_failure(examination.failure)
+        if is_json:
+            print(json.dumps(document(examination)))
     return EXIT_DONE if examination.failure is None else EXIT_FAILED
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
+import errno
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from localspec.cli.signals import ignore_interrupts
+from localspec.cli.streams import abandon_output
 from localspec.cli.text import printable
 from localspec.errors import LocalspecError, SettingsError, UsageError
 
@@ -19,6 +20,8 @@ EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+EXIT_PIPE_CLOSED = 141
+"""As of a program that SIGPIPE ends."""
 
 MAX_LOG_BYTES = 1_000_000
 
@@ -35,6 +38,15 @@ def exit_code_of(command: Callable[[], object], log_file: Callable[[], Path]) ->
         log_file: gives the file that unexpected errors are written to.
     """
     try:
+        return _exit_code_of(command, log_file)
+    except BrokenPipeError:
+        # Nobody hears of the failure either.
+        abandon_output()
+        return EXIT_PIPE_CLOSED
+
+
+def _exit_code_of(command: Callable[[], object], log_file: Callable[[], Path]) -> int:
+    try:
         code = command()
         sys.stdout.flush()
         return code if isinstance(code, int) else EXIT_DONE
@@ -45,16 +57,26 @@ def exit_code_of(command: Callable[[], object], log_file: Callable[[], Path]) ->
         say_failure(error)
         return EXIT_USAGE if isinstance(error, UsageError | SettingsError) else EXIT_FAILED
     except (KeyboardInterrupt, click.Abort, Interrupted):
+        # Impatience must not break off what is left to say.
+        ignore_interrupts()
         print("Interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone; a second flush at exit would fail again.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):
+        # Click and rich turn a broken pipe into SystemExit; nothing else here raises it.
+        abandon_output()
+        return EXIT_PIPE_CLOSED
+    except OSError as error:
+        abandon_output()
+        say_failure(_system_failure(error))
         return EXIT_FAILED
     except Exception as error:
         _say_unexpected(error, log_file)
         return EXIT_FAILED
+
+
+def say_notice(text: str) -> None:
+    """Write a line to stderr."""
+    print(printable(text), file=sys.stderr)
 
 
 def say_failure(error: LocalspecError) -> None:
@@ -62,6 +84,13 @@ def say_failure(error: LocalspecError) -> None:
     print(f"error: {printable(error.message)}", file=sys.stderr)
     if error.hint:
         print(f"hint: {printable(error.hint)}", file=sys.stderr)
+
+
+def _system_failure(error: OSError) -> LocalspecError:
+    reason = error.strerror or str(error) or type(error).__name__
+    name = "" if error.filename is None else f" ({str(error.filename)[:200]})"
+    hint = "Make room there, or write to another place." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return LocalspecError(f"The system refused: {reason}{name}.", hint)
 
 
 def _say_unexpected(error: Exception, log_file: Callable[[], Path]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
+
+from localspec.cli.signals import handle_interrupts, ignore_interrupts
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Interruptions:
 
     def __exit__(self, *_: object) -> None:
         self._runner.close()
-        handle_interrupts(signal.SIG_IGN)
+        ignore_interrupts()
 
     def run(self, work: Coroutine[Any, Any, T], is_stoppable: bool = True) -> T:
         """Carry the work out and return its result.
@@ -107,10 +107,3 @@ class Interruptions:
     def _notice(self, task: asyncio.Task[Any]) -> None:
         if not task.done():
             self._say("Waiting for the engine to stop.")
-
-
-def handle_interrupts(handler: Callable[[int, FrameType | None], Any] | signal.Handlers | int | None) -> Any:
-    """Put in a handler of Ctrl-C and return the one before; only the main thread can, elsewhere nothing changes."""
-    if handler is None or threading.current_thread() is not threading.main_thread():
-        return None
-    return signal.signal(signal.SIGINT, handler)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +14,8 @@ from localspec import __version__
 from localspec.cli import options
 from localspec.cli.failures import exit_code_of
 from localspec.cli.services import Services
+from localspec.cli.signals import handle_interrupts
+from localspec.cli.streams import accept_any_text, check_output, prepare_streams
 
 
 @click.group(
@@ -134,29 +137,35 @@ def chat(services: Services, /, **given: Any) -> int:
 
 
 def run(arguments: Sequence[str], services: Services | None = None) -> int:
-    """Carry out a command line and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
-    _accept_any_text()
+    """Carry out a command line and return its exit code.
 
-    def command() -> object:
-        return cli.main(args=list(arguments), prog_name="localspec", standalone_mode=False, obj=services or Services())
-
-    return exit_code_of(command, _log_file)
+    0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 the reader of the output has gone.
+    """
+    earlier = signal.getsignal(signal.SIGINT)
+    try:
+        return _carry_out(arguments, services)
+    finally:
+        handle_interrupts(earlier)
 
 
 def main() -> NoReturn:
     """Carry out the command line of this process, and exit."""
-    sys.exit(run(sys.argv[1:]))
+    prepare_streams()
+    # Ctrl-C stays as the command leaves it, since nothing may break off the end of the process.
+    sys.exit(_carry_out(sys.argv[1:], None))
+
+
+def _carry_out(arguments: Sequence[str], services: Services | None) -> int:
+    accept_any_text()
+
+    def command() -> object:
+        check_output()
+        return cli.main(args=list(arguments), prog_name="localspec", standalone_mode=False, obj=services or Services())
+
+    return exit_code_of(command, _log_file)
 
 
 def _log_file() -> Path:
     from localspec.paths import log_dir
 
     return log_dir() / "localspec.log"
-
-
-def _accept_any_text() -> None:
-    # A terminal that cannot show a character must not end the program.
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")

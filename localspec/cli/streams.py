@@ -8,20 +8,24 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from localspec.errors import LocalspecError
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 
 class _Lossy(io.FileIO):
-    """Standard error: what cannot be written is lost, so that a full disk under a log ends nothing."""
+    """Loses what cannot be written, so that a full disk under the messages ends no work."""
 
-    def write(self, data: object) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         try:
-            return super().write(data)  # type: ignore[arg-type]
+            return super().write(data)
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            return memoryview(data).nbytes  # type: ignore[arg-type]
+            return memoryview(data).nbytes
 
 
 def prepare_streams() -> None:
@@ -29,6 +33,8 @@ def prepare_streams() -> None:
     with suppress(OSError):
         for descriptor in (0, 1, 2):
             _occupy(descriptor)
+    if sys.stderr is not None and sys.stderr.isatty():
+        return
     with suppress(OSError, ValueError):
         raw = _Lossy(2, "w", closefd=False)
         sys.stderr = io.TextIOWrapper(
