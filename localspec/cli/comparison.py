@@ -39,7 +39,10 @@ def show_measurement(measurement: Measurement, console: Console) -> None:
     if command := chat_command(measurement):
         is_off = best_arm(measurement.results) is None
         console.print()
-        say(console, "No way of drafting pays here. To chat without:" if is_off else "To chat with the best of these:")
+        say(
+            console,
+            "Nothing is clearly faster here. To chat without drafts:" if is_off else "To chat with the best of these:",
+        )
         # Never broken, so that it can be copied.
         console.print(f"  {one_line(command)}", soft_wrap=True)
 

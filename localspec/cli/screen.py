@@ -71,6 +71,7 @@ def say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
     width = max(1, console.width - indent)
     lines = shown.wrap(console, width) if console.is_terminal else shown.split("\n")
     for line in lines:
+        line.rstrip()
         console.print(Text(" " * indent) + line, soft_wrap=True)
 
 

@@ -64,7 +64,7 @@ def settings_phrase(settings: SpeculationSettings) -> str:
 def speedup_phrase(speedup: Estimate) -> str:
     """Return a speedup with its interval, such as `1.31x (1.22 to 1.40)`."""
     if speedup.low is None or speedup.high is None:
-        return f"{speedup.median:.2f}x (one pair)"
+        return f"{speedup.median:.2f}x ({_count(speedup.pairs)})"
     return f"{speedup.median:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
 
 
@@ -81,8 +81,9 @@ def arm_sentence(result: ArmResult, baseline: ArmResult) -> str:
         claim = f"Faster here: {figure} with {how}."
     elif result.verdict == "slower":
         claim = f"Slower here: {figure} with {how}: leave it off."
-    elif speedup.pairs == 1:
-        claim = f"No clear difference with {how}: {figure}, and one pair cannot tell chance from a gain."
+    elif speedup.low is None:
+        few = f"{_count(speedup.pairs)} cannot tell chance from a gain"
+        claim = f"No clear difference with {how}: {figure}, and {few}."
     else:
         claim = f"No clear difference with {how}: {figure}."
     why = _why(result, baseline)
@@ -140,6 +141,10 @@ def best_arm(results: Sequence[ComparisonResult]) -> Arm | None:
         if mean > max(1.0, best[0] if best else 1.0):
             best = (mean, arm)
     return best[1] if best else None
+
+
+def _count(num_pairs: int) -> str:
+    return "one pair" if num_pairs == 1 else f"{num_pairs} pairs"
 
 
 def _rank(result: ArmResult) -> tuple[int, float]:

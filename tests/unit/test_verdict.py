@@ -83,6 +83,11 @@ async def test_one_pair_claims_nothing() -> None:
     assert text.startswith("No clear difference with draft n_max 4: 2.88x (one pair), and one pair cannot tell")
 
 
+async def test_two_pairs_claim_nothing_either() -> None:
+    text = await sentence(FAST, num_pairs=2)
+    assert text.startswith("No clear difference with draft n_max 4: 2.88x (2 pairs), and 2 pairs cannot tell")
+
+
 async def test_not_run() -> None:
     text = await sentence(ArmScript(off_reason="no draft model is loaded"))
     assert text == "Not run with draft n_max 4: no draft model is loaded."

@@ -50,6 +50,13 @@ def test_a_pipe_is_answered_line_by_line(talk: Talk) -> None:
     assert "speculation ON (ngram, n_max 4)" in err
 
 
+def test_what_is_loaded_is_named_by_its_files(talk: Talk, model: Path) -> None:
+    draft = model.with_name("small.gguf")
+    draft.write_bytes(b"GGUF")
+    _, _, err = talk("", "--draft", str(draft))
+    assert "target model.gguf (F16), draft small.gguf (F16), context 256 | speculation ON (draft" in err
+
+
 def test_history_is_kept_and_cleared(talk: Talk) -> None:
     engine = FakeEngine()
     talk("a\nb\n/clear\nc\n", "--system", "Be kind.", engine=engine)

@@ -28,7 +28,8 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_table_shows_foreign_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor"], Services(make_engine=FakeEngine)) == 0
     out = capsys.readouterr().out
-    assert "[bold]FMA" in out
+    assert "AVX2, [bold]FMA\n" in out
+    assert "= 1" not in out
     assert "Processor [/] [31m" in out
     assert "\x1b" not in out
     assert "warning: This build of llama.cpp cannot use a GPU" in out

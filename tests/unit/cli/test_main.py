@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,9 +10,12 @@ import click
 import pytest
 
 from localspec import __version__
+from localspec.catalog.workloads import load_workloads
 from localspec.cli.failures import Interrupted, exit_code_of
 from localspec.cli.main import cli, run
+from localspec.cli.options import WORKLOADS
 from localspec.errors import LocalspecError, SettingsError, UsageError
+from localspec.settings import Settings
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,6 +46,8 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         ["bench", "x.gguf", "--n-max", "many"],
         ["bench", "x.gguf", "--type-k", "q9_0"],
         ["chat", "x.gguf", "--max-tokens", "0"],
+        ["bench", "x.gguf", "--max-tokens", "1"],
+        ["bench", "x.gguf", "--top-p", "1.5"],
     ],
 )
 def test_wrong_usage_is_2_and_goes_to_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +55,29 @@ def test_wrong_usage_is_2_and_goes_to_stderr(arguments: list[str], capsys: pytes
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Error" in captured.err
+
+
+@pytest.mark.parametrize("command", ["bench", "chat", "demo"])
+def test_help_gives_the_defaults_that_settings_have(command: str) -> None:
+    settings = Settings()
+    num_checked = 0
+    for option in cli.commands[command].params:
+        for group in ("draft", "sampling", "context", "bench"):
+            default = getattr(getattr(settings, group), option.name or "", None)
+            if default is None or option.name in ("method",) or (command, option.name) == ("chat", "max_tokens"):
+                continue
+            shown = "on" if default is True else f"{default:g}" if isinstance(default, float) else str(default)
+            assert isinstance(option, click.Option)
+            assert re.search(rf"Default: {re.escape(shown)}[.,;]", option.help or ""), option.name
+            num_checked += 1
+    assert num_checked >= 2
+
+
+def test_help_of_bench_lists_the_workloads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {workload.name: workload.title for workload in load_workloads()} == WORKLOADS
+    assert run(["bench", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out and title in out for name, title in WORKLOADS.items())
 
 
 def failing(error: BaseException) -> Callable[[], object]:
