@@ -19,8 +19,8 @@ NOTICE_S = 1.0
 class Interruptions:
     """Runs one coroutine after another, and decides what Ctrl-C does meanwhile.
 
-    The first Ctrl-C of a run cancels it; all others of that run change nothing. Between runs Ctrl-C does nothing
-    either, so that results are printed whole, except inside `allowed`. After the block Ctrl-C stays without effect,
+    The first Ctrl-C of a run cancels it; all others of that run change nothing. After a run Ctrl-C does nothing
+    either, so that results are printed whole, except inside `allowed`. After the block it stays without effect,
     since only the end of the program is left; `main.run` puts back what was there before.
 
     Args:
@@ -39,8 +39,6 @@ class Interruptions:
         self._num_signals = 0
 
     def __enter__(self) -> Interruptions:
-        # asyncio puts in its own handler only where it finds Python's, so that this one stays.
-        handle_interrupts(self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,11 +58,15 @@ class Interruptions:
         self._num_signals = 0
         self._is_stoppable = is_stoppable
         self._is_running = True
+        # asyncio puts in its own handler only where it finds Python's, so that this one stays.
+        handle_interrupts(self._on_signal)
         try:
             return self._runner.run(self._carry_out(work))
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
         finally:
+            # A signal that nobody handles cannot cut short what is being written, either.
+            ignore_interrupts()
             self._is_running = False
             self._task = None
 
@@ -72,9 +74,11 @@ class Interruptions:
     def allowed(self) -> Iterator[None]:
         """Let Ctrl-C be KeyboardInterrupt, for waiting at a prompt."""
         self._is_allowed = True
+        handle_interrupts(self._on_signal)
         try:
             yield
         finally:
+            ignore_interrupts()
             self._is_allowed = False
 
     async def _carry_out(self, work: Coroutine[Any, Any, T]) -> T:

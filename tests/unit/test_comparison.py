@@ -23,7 +23,7 @@ from localspec.metrics.comparison import (
 from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm, PromptCase, arms_from_settings, build_arms
 from localspec.session.comparison import ComparisonProgress, run_comparison, run_order
-from localspec.session.outcome import ComparisonInterrupted, ComparisonResult
+from localspec.session.outcome import ComparisonFailed, ComparisonInterrupted, ComparisonResult
 from localspec.session.same_text import first_difference, worst
 from tests.scripted_engine import ArmScript, ScriptedEngine
 
@@ -288,6 +288,22 @@ async def test_an_engine_that_dies_ends_the_comparison() -> None:
 
     with pytest.raises(EngineDiedError, match=r"Killed\."):
         await compare(ScriptedEngine(answer=die))
+
+
+async def test_an_engine_that_dies_in_a_replay_makes_no_text_wrong() -> None:
+    def die(request: Request) -> list[Event] | None:
+        if isinstance(request, ExplainDifference):
+            return [EngineFailed(request.id, "EngineDiedError", "Killed.", "Load again.", is_fatal=True)]
+        return None
+
+    engine = ScriptedEngine(scripts={"draft": ArmScript(changed_token=7)}, answer=die)
+    with pytest.raises(ComparisonFailed, match=r"Killed\.") as caught:
+        await compare(engine)
+    assert isinstance(caught.value.failure, EngineDiedError)
+    arm = caught.value.result.speculative[0]
+    assert arm.speedup is not None and arm.speedup.pairs == 3
+    assert arm.same_text is not None
+    assert (arm.same_text.first_difference, arm.same_text.kind) == (7, None)
 
 
 async def test_what_cannot_be_compared_is_refused() -> None:

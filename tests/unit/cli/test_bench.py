@@ -126,6 +126,7 @@ def test_options_reach_the_engine(model: Path, prompt: Path) -> None:
         (("--method", "off"), "nothing to compare"),
         (("--method", "draft"), "--draft FILE"),
         (("--n-min", "9", "--n-max", "4"), "n_min 9"),
+        (("--max-tokens", "1"), "max-tokens"),
         (("--pairs", "0"), "pairs"),
         (("--prompt", "no-such-file.txt"), "no-such-file.txt"),
     ],
@@ -222,6 +223,28 @@ class DyingEngine(FakeEngine):
                 return
         async for event in super().stream(request):
             yield event
+
+
+def test_a_death_keeps_the_pairs_that_are_done(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (model, "--workload", "chat", "--workload", "code", "--pairs", "3", "--max-tokens", "4", "--json")
+    # Two warm-ups, two pairs and half a pair; what the engine is asked after its death stays unanswered, too.
+    assert bench(DyingEngine(after=8), *arguments) == 1
+    captured = capsys.readouterr()
+    document = document_of(captured.out)
+    (workload,) = document["workloads"]
+    assert workload["name"] == "chat"
+    assert workload["speedup"]["pairs"] == 2
+    assert document["failure"] == "Killed (signal 9)."
+    assert document["interrupted"] is False and workload["interrupted"] is True
+    assert "Ended early" in captured.err
+    assert captured.err.count("Killed (signal 9).") == 1
+
+
+def test_a_death_before_the_first_run_leaves_nothing_to_print(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(DyingEngine(after=2), model, "--workload", "chat", "--json") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "error: Killed (signal 9)." in captured.err
 
 
 def test_a_death_keeps_the_workloads_that_are_done(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
