@@ -82,4 +82,6 @@ def _exists(path: Path) -> bool:
     except OSError as error:
         name = str(path)
         shown = name if len(name) <= 200 else f"{name[:100]} … {name[-50:]}"
-        raise ModelFileError(f"{shown} cannot be opened: {error.strerror}.", "Check the path and its rights.") from error
+        raise ModelFileError(
+            f"{shown} cannot be opened: {error.strerror}.", "Check the path and its rights."
+        ) from error
