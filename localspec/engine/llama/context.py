@@ -10,7 +10,7 @@ import llama_cpp.llama_cpp as C
 import numpy as np
 import numpy.typing as npt
 
-from localspec.engine.llama import ggml, log
+from localspec.engine.llama import log
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.model import LlamaModel
 from localspec.engine.llama.names import kv_type_number
@@ -73,8 +73,6 @@ class LlamaContext:
         self.n_threads_batch = int(params.n_threads_batch)
         self._tokens: list[int] = []
         self._first_row = 0
-        # The binding's declaration makes a typed pointer of each row; a plain address costs half as much.
-        self._logits_address = ggml.symbol("llama_get_logits_ith", ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int32))
         self._row_type: Any = ctypes.c_float * self.n_vocab
         self._make_batch()
 
@@ -212,10 +210,10 @@ class LlamaContext:
 
     def logits(self, row: int) -> npt.NDArray[np.float32]:
         """Return a row's logits, shape [n_vocab]: a view that the next step overwrites."""
-        address = self._logits_address(self._handle, self._first_row + row)
-        if not address:
+        pointer = C.llama_get_logits_ith(self._handle, self._first_row + row)
+        if not pointer:
             raise DecodeError(f"llama.cpp has no logits for row {row}.", "Please report this as a bug.")
-        values: Any = self._row_type.from_address(address)
+        values: Any = self._row_type.from_address(ctypes.addressof(pointer.contents))
         return np.frombuffer(values, dtype=np.float32)
 
     def argmax(self, row: int) -> int:

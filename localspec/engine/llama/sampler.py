@@ -42,7 +42,7 @@ class LlamaSampler:
         params = C.llama_sampler_chain_default_params()
         params.no_perf = True
         self._chain: Any = C.llama_sampler_chain_init(params)
-        # llama.cpp's greedy sampler copies all logits to candidates first: 0.15 ms at 49k tokens, against 0.01 ms.
+        # llama.cpp's greedy sampler copies all logits to candidates first: 76 us at 49k tokens, against 43 us for this.
         self._is_plain_greedy = settings.temperature <= 0 and not settings.grammar and not _has_penalties(settings)
         try:
             self._fill(settings, prompt)
