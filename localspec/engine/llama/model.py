@@ -95,11 +95,6 @@ class LlamaModel:
         return int(C.llama_model_n_ctx_train(self.handle))
 
     @property
-    def n_layer(self) -> int:
-        """Number of layers."""
-        return int(C.llama_model_n_layer(self.handle))
-
-    @property
     def can_generate(self) -> bool:
         """Whether it is a plain decoder: no encoder in front, no diffusion."""
         return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import ctypes
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -103,11 +102,6 @@ class TextDecoder:
     def finish(self) -> str:
         """Return what is left: a replacement character for bytes that never became one."""
         return self._utf8.decode(b"", final=True)
-
-
-def detokenize(vocabulary: Vocabulary, tokens: Sequence[int], with_special: bool = False) -> bytes:
-    """Return the bytes of several tokens, one after the other."""
-    return b"".join(vocabulary.piece(token, with_special) for token in tokens)
 
 
 def vocabulary_difference(target: Vocabulary, draft: Vocabulary) -> str:
