@@ -175,6 +175,15 @@ def test_a_changed_history_is_read_again_from_the_change(tiny_target: LoadedMode
     assert answer.ids == generate(tiny_target, ask(changed, max_tokens=5)).ids
 
 
+def test_a_fresh_answer_reads_the_whole_prompt_with_both_models(
+    tiny_target: LoadedModel, tiny_draft: LoadedModel
+) -> None:
+    drafter = DraftModelDrafter(tiny_draft.context, "draft", 0.0)
+    for _ in range(2):
+        answer = generate(tiny_target, ask(range(10, 60), max_tokens=5), drafter)
+        assert {event.model: event.num_total for event in answer.prefills} == {"target": 50, "draft": 50}
+
+
 def test_the_same_prompt_again_reads_one_token(tiny_target: LoadedModel) -> None:
     first = generate(tiny_target, ask(range(10, 60), max_tokens=5))
     again = generate(tiny_target, Generate(2, tokens=tuple(range(10, 60)), max_tokens=5))

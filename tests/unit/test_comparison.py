@@ -40,6 +40,7 @@ async def compare(
     sampling: SamplingSettings = GREEDY,
     max_tokens: int = 40,
     seen: list[ComparisonProgress] | None = None,
+    ignore_eog: bool = False,
 ) -> ComparisonResult:
     return await run_comparison(
         engine,
@@ -50,6 +51,7 @@ async def compare(
         max_tokens,
         (lambda progress: None) if seen is None else seen.append,
         num_pairs=num_pairs,
+        ignore_eog=ignore_eog,
     )
 
 
@@ -208,6 +210,15 @@ async def test_greedy_difference_is_rounding_within_twice_the_noise(gap: float, 
     assert engine.requests.index(replay) > max(
         place for place, request in enumerate(engine.requests) if isinstance(request, Generate)
     )
+
+
+@pytest.mark.parametrize("ignore_eog", [False, True])
+async def test_a_replay_bans_end_tokens_as_the_runs_did(ignore_eog: bool) -> None:
+    found = DifferenceExplained(0, 0.05, 0.03, 0, 0)
+    engine = ScriptedEngine(scripts={"draft": ArmScript(changed_token=7)}, explained=found)
+    await compare(engine, ignore_eog=ignore_eog)
+    replays = [request for request in engine.requests if isinstance(request, ExplainDifference)]
+    assert replays and {replay.ignore_eog for replay in replays} == {ignore_eog}
 
 
 @pytest.mark.parametrize(("single", "batched", "kind"), [(1007, 1008, "rounding"), (1007, 1007, "error")])
