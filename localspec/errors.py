@@ -8,6 +8,11 @@ LocalspecError
 ├── TemplateError     the model's chat template objects to the conversation
 ├── DecodeError       llama.cpp refused or failed a step
 ├── MissingSymbolError  this build of llama.cpp lacks a function that is needed
+├── HubError          the Hub could not be asked, or refused
+│   ├── OfflineError  there is no network, or it is switched off
+│   └── AccessError   the Hub wants a token, or one that may read this repository
+├── DownloadError     a file could not be fetched whole
+│   └── DiskFullError there is no room for it
 └── EngineDiedError   the engine process ended without being asked to
 """
 
@@ -51,3 +56,23 @@ class MissingSymbolError(LocalspecError):
 
 class EngineDiedError(LocalspecError):
     """The engine process ended without being asked to."""
+
+
+class HubError(LocalspecError):
+    """The Hub could not be asked, or refused."""
+
+
+class OfflineError(HubError):
+    """There is no network, or it is switched off."""
+
+
+class AccessError(HubError):
+    """The Hub wants a token, or one that may read this repository."""
+
+
+class DownloadError(LocalspecError):
+    """A file could not be fetched whole."""
+
+
+class DiskFullError(DownloadError):
+    """There is no room for a file."""

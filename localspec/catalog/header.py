@@ -45,6 +45,8 @@ class GgufHeader:
     num_tensors: int = 0
     num_params: int = 0
     tensor_bytes: int = 0
+    vocabulary_fingerprint: str = ""
+    """Names the list of token texts: equal exactly where all texts are. Empty for a file without a vocabulary."""
 
     def text(self, key: str, default: str = "") -> str:
         """Return a string value, or the default if it is absent or of another type."""

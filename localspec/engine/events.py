@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from localspec.catalog.header import GgufHeader
+from localspec.catalog.pairing import PairVerdict
 from localspec.engine.values import (
     BuildInfo,
     DeviceInfo,
@@ -39,6 +40,15 @@ class HeaderRead:
     id: int
     header: GgufHeader
     type: Literal["header_read"] = "header_read"
+
+
+@dataclass(frozen=True, slots=True)
+class PairsChecked:
+    """A verdict for each draft of the request, in its order. A file that cannot be read is UNKNOWN with the reason."""
+
+    id: int
+    verdicts: tuple[PairVerdict, ...]
+    type: Literal["pairs_checked"] = "pairs_checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +230,7 @@ class EngineFailed:
 Event = Annotated[
     Probed
     | HeaderRead
+    | PairsChecked
     | LoadProgress
     | ModelsLoaded
     | Configured

@@ -12,6 +12,7 @@ from localspec.engine.requests import Request
 LAST_EVENTS = (
     "probed",
     "header_read",
+    "pairs_checked",
     "models_loaded",
     "configured",
     "generation_finished",
@@ -33,7 +34,7 @@ class Engine(Protocol):
         """Send a request and yield the events that answer it, the last one included.
 
         A failure is the event EngineFailed. Leaving the iterator early cancels the request. An engine that
-        died is started again by the next LoadModels, Probe, ReadHeader or Quantize.
+        died is started again by the next LoadModels, Probe, ReadHeader, CheckPairs or Quantize.
         """
 
     async def cancel(self, request_id: int) -> None:

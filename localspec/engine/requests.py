@@ -32,6 +32,16 @@ class ReadHeader:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckPairs:
+    """Say of each draft file whether it can draft for the target. Only headers are read. Answer: PairsChecked."""
+
+    id: int
+    target_path: str
+    draft_paths: tuple[str, ...]
+    type: Literal["check_pairs"] = "check_pairs"
+
+
+@dataclass(frozen=True, slots=True)
 class LoadModels:
     """Load a target and perhaps a draft, and replace what was loaded. Answers: LoadProgress …, ModelsLoaded."""
 
@@ -133,6 +143,15 @@ class Unload:
 
 
 Request = Annotated[
-    Probe | ReadHeader | LoadModels | Configure | Generate | ExplainDifference | Quantize | Cancel | Unload,
+    Probe
+    | ReadHeader
+    | CheckPairs
+    | LoadModels
+    | Configure
+    | Generate
+    | ExplainDifference
+    | Quantize
+    | Cancel
+    | Unload,
     Field(discriminator="type"),
 ]
