@@ -50,6 +50,16 @@ def engine_log_file(environ: Mapping[str, str] = os.environ) -> Path:
     return log_dir(environ) / "engine.log"
 
 
+def models_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of models that were put into localspec's own care. Nothing is created before one is."""
+    return _place("LOCALSPEC_DATA", _dirs().user_data_path, environ) / "models"
+
+
+def demo_models_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the demo's model copies. Nothing is created before one is made."""
+    return _place("LOCALSPEC_CACHE", _dirs().user_cache_path, environ) / "demo"
+
+
 def prompts_dir(package: Path = _PACKAGE) -> Path:
     """Return the folder of the bench prompts, one TOML file for each workload."""
     return _package_data("prompts", "assets/prompts", package)

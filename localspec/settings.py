@@ -8,16 +8,18 @@ LOCALSPEC_DRAFT__N_MAX.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -115,6 +117,31 @@ class BenchGroup(_Group):
     """Tokens of the run before the first pair, whose figures are thrown away; 0 for none."""
 
 
+class ModelsGroup(_Group):
+    """Where models lie, beside localspec's own folder and the Hugging Face cache, which are always looked at."""
+
+    folders: Annotated[tuple[Path, ...], NoDecode] = ()
+    """Whole paths; ~ stands for the home folder. One text may hold several, parted as in PATH or as a JSON list.
+    A folder that does not exist is passed over, with a note."""
+
+    @field_validator("folders", mode="before")
+    @classmethod
+    def _part(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if value.lstrip().startswith("["):
+            try:
+                return json.loads(value)
+            except (ValueError, RecursionError):
+                raise PydanticCustomError("json_expected", "Input should be a valid JSON list of folders") from None
+        return [part for part in value.split(os.pathsep) if part]
+
+    @field_validator("folders")
+    @classmethod
+    def _expand(cls, folders: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(_whole_path(folder) for folder in folders)
+
+
 class Settings(BaseSettings):
     """All groups. load_settings() reads them."""
 
@@ -124,6 +151,7 @@ class Settings(BaseSettings):
     sampling: SamplingGroup = SamplingGroup()
     context: ContextGroup = ContextGroup()
     bench: BenchGroup = BenchGroup()
+    models: ModelsGroup = ModelsGroup()
 
     @classmethod
     def settings_customise_sources(
@@ -245,6 +273,17 @@ def check_context(context: ContextGroup) -> None:
             f"type_v {context.type_v} does not go with flash_attn off: llama.cpp needs flash attention for it.",
             "Set flash_attn on, or type_v to f16.",
         )
+
+
+def _whole_path(folder: Path) -> Path:
+    try:
+        whole = folder.expanduser()
+    except RuntimeError:
+        raise PydanticCustomError("home_unknown", "There is no user of that name, so ~ stands for nothing") from None
+    if not whole.is_absolute() or "\0" in str(whole):
+        # Relative to what? The same settings file serves every working folder.
+        raise PydanticCustomError("whole_path_expected", "Input should be a whole path, or begin with ~")
+    return whole
 
 
 def _given(flags: Flags) -> dict[str, dict[str, Any]]:
