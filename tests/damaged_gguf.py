@@ -217,7 +217,7 @@ FAULTS = (
     Fault("version_99", _field(version=99), "header", "version 99"),
     Fault("big_endian", _bytes(_swap), "header", "big-endian"),
     Fault("cut_in_metadata", _bytes(lambda raw: raw.head()[:-600]), "header", r"go on beyond its .* at byte \d+"),
-    Fault("cut_in_tensor_table", _bytes(lambda raw: raw.head() + raw.table()[:-40]), "header", "remaining file size"),
+    Fault("cut_in_tensor_table", _bytes(lambda raw: raw.head() + raw.table()[:-40]), "header", r"row .* at byte \d+"),
     Fault("cut_in_data", _bytes(lambda raw: raw.encode()[:-1000]), "header", r"cut short: .* end at byte \d+"),
     Fault("cut_before_data", _bytes(lambda raw: raw.encode()[: -len(raw.data)]), "header", "cut short"),
     Fault("huge_entry_count", _field(num_entries=2**40), "header", "metadata entries"),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+from localspec.catalog.gguf_walk import printable
 from localspec.catalog.header import ArrayValue, GgufHeader, Scalar, TensorInfo
 from localspec.engine.llama import ggml, log
-from localspec.engine.llama.log import printable
 from localspec.engine.llama.precheck import precheck
 from localspec.errors import ModelFileError
 
@@ -33,6 +33,7 @@ class _Shard:
     tensors: tuple[TensorInfo, ...]
     has_typed_index: bool
     """Whether split.no has the type that llama.cpp takes for granted."""
+    fingerprint: str
 
     def integer(self, key: str, default: int) -> int:
         value = self.metadata.get(key, default)
@@ -73,13 +74,14 @@ def read_header(path: str, with_tensors: bool = True, max_array: int = 64) -> Gg
         num_tensors=len(tensors),
         num_params=sum(prod(tensor.shape) for tensor in tensors),
         tensor_bytes=sum(tensor.size_bytes for tensor in tensors),
+        vocabulary_fingerprint=first.fingerprint,
     )
     _check_counts(header)
     return header
 
 
 def _read_file(path: str, max_array: int) -> _Shard:
-    file_bytes = precheck(path)
+    walk = precheck(path)
     mark = log.position()
     try:
         context = ggml.GgufContext(path)
@@ -104,7 +106,16 @@ def _read_file(path: str, max_array: int) -> _Shard:
                 f"{printable(path)} is damaged: it asks for an alignment of {alignment} bytes.", _AGAIN
             )
         tensors = tuple(_tensor(context, index, path) for index in range(context.num_tensors))
-        shard = _Shard(path, context.version, file_bytes, context.data_offset, metadata, tensors, has_typed_index)
+        shard = _Shard(
+            path=path,
+            version=context.version,
+            file_bytes=walk.size_bytes,
+            data_offset=context.data_offset,
+            metadata=metadata,
+            tensors=tensors,
+            has_typed_index=has_typed_index,
+            fingerprint=walk.fingerprint,
+        )
     _check_data(shard)
     return shard
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import llama_cpp.llama_cpp as C
 
+from localspec.catalog.gguf_walk import printable
 from localspec.engine.llama import ggml
 from localspec.errors import MissingSymbolError
 
@@ -99,13 +100,6 @@ class LineLog:
         for listener in tuple(self._listeners):
             with suppress(Exception):
                 listener(line)
-
-
-def printable(text: str) -> str:
-    """Return text without control characters, which a file's names may smuggle into messages."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text.expandtabs(1))
 
 
 _LOG = LineLog()
