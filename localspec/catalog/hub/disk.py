@@ -19,13 +19,13 @@ _MOVE_HINT = "set HF_HUB_CACHE to a folder on another disk"
 
 
 def size_text(num_bytes: int) -> str:
-    """Return a size for people, in decimal units as the Hub writes them."""
+    """Return a size for people, in the binary units of the other messages."""
     size = float(num_bytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000:
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
+        size /= 1024
+    return f"{size:.1f} GiB"
 
 
 def require_space(folder: Path, needed_bytes: int) -> None:
