@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from localspec.errors import UsageError
@@ -53,6 +53,7 @@ class RepoFile:
     path: str
     """Inside the repository, with forward slashes; checked to stay inside."""
     size_bytes: int
+    """0: empty, or the Hub does not say."""
     sha256: str
     """In hexadecimal; empty where the Hub gives none (small files that are not in large-file storage)."""
 
@@ -114,7 +115,7 @@ class RemoteFile:
     repo: str
     commit: str
     path: str
-    url: str
+    url: str = field(repr=False)
     etag: str
     """Names the content: 64 hexadecimal digits of SHA-256 or 40 of a git blob. Checked, so safe as a file name."""
     size_bytes: int

@@ -1,0 +1,288 @@
+"""The Hub: search, listings, where a file is, and its bytes. Made of huggingface_hub wherever that does the job."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from localspec import __version__
+from localspec.catalog.hub.failures import (
+    Asked,
+    ForeignRefusalError,
+    TransientHubError,
+    not_the_hub,
+    offline_mode,
+    translated,
+)
+from localspec.catalog.hub.listing import MAX_FILE_BYTES, hit_of, is_safe_path, listing_of
+from localspec.catalog.hub.threads import in_daemon_thread
+from localspec.catalog.hub.transport import (
+    RangeReply,
+    RangeRequest,
+    is_hub,
+    open_range,
+    origin,
+    settle_library,
+    timeout,
+)
+from localspec.catalog.hub.values import RemoteFile, RepoFile, RepoHit, RepoListing
+from localspec.errors import DownloadError, HubError, LocalspecError
+
+if TYPE_CHECKING:
+    import httpx2
+    from huggingface_hub import HfApi
+    from huggingface_hub.file_download import HfFileMetadata
+
+T = TypeVar("T")
+
+_ETAG = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}", re.ASCII)
+_DEADLINE_S = 60.0
+"""For one answer to a question. Timeouts count from byte to byte, and a drip would outlast them all."""
+_EXPANDED = ("baseModels", "cardData", "downloads", "gated", "gguf", "lastModified", "likes", "tags")
+
+
+class Hub:
+    """The Hugging Face Hub, or what HF_ENDPOINT names in its place.
+
+    All methods raise HubError or one of its kinds, or DownloadError. They can be cancelled at any moment and then
+    return at once. One Hub belongs to one event loop.
+    """
+
+    def __init__(self, endpoint: str | None = None, token: str | Literal[False] | None = None) -> None:
+        """Ask `endpoint` with `token`; None is what huggingface_hub is set to, False is no token.
+
+        Raises:
+            HubError: the endpoint is no web address.
+        """
+        from huggingface_hub import constants
+
+        settle_library()
+        self._endpoint = (endpoint or constants.ENDPOINT).rstrip("/")
+        self._token = token
+        self._client: httpx2.AsyncClient | None = None
+        self._headers: dict[str, str] = {}
+        """With the token, if there is one; empty until first needed."""
+        is_address = True
+        try:
+            origin(self._endpoint)
+        except ValueError:
+            is_address = False
+        if not is_address:
+            raise HubError(
+                "The Hub's endpoint is no web address.", "Set HF_ENDPOINT to one with https://, or unset it."
+            )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def search(self, words: str, limit: int = 20) -> tuple[RepoHit, ...]:
+        """Return the GGUF repositories that match words, those that are downloaded most first."""
+
+        def ask() -> tuple[RepoHit, ...]:
+            from huggingface_hub import ModelInfo, get_session, hf_raise_for_status
+
+            # HfApi.list_models does this with five retries and pauses between: without a network it would take 23 s
+            # to say so, and a search is asked again more quickly than that.
+            response = get_session().get(
+                f"{self._endpoint}/api/models",
+                params={
+                    "search": words,
+                    "filter": "gguf",
+                    "sort": "downloads",
+                    "limit": str(limit),
+                    "expand": list(_EXPANDED),
+                },
+                headers=self._headers,
+                timeout=timeout(),
+            )
+            hf_raise_for_status(response)
+            answers = response.json()
+            if not isinstance(answers, list):
+                raise ValueError("no list")
+            parsed: Any = ModelInfo
+            hits = [hit_of(parsed(**answer)) for answer in answers[:limit]]
+            return tuple(hit for hit in hits if hit is not None)
+
+        return await self._ask(ask, self._asked())
+
+    async def listing(self, repo: str, revision: str = "main") -> RepoListing:
+        """Return a repository's files at a branch, tag or commit."""
+
+        def ask() -> RepoListing:
+            info = self._api.model_info(repo, revision=revision, files_metadata=True, timeout=_untyped_timeout())
+            return listing_of(info, repo, revision)
+
+        return await self._ask(ask, self._asked(repo, revision))
+
+    async def locate(self, listing: RepoListing, file: RepoFile) -> RemoteFile:
+        """Return where a file's bytes are to be had.
+
+        Raises:
+            DownloadError: its size or name there is not what the listing says, or is none.
+        """
+        asked = self._asked(listing.repo, listing.commit, file.path)
+        if not is_safe_path(file.path):
+            raise DownloadError("A file's path would leave the folder that it belongs to.", "Choose another file.")
+        url = self._url(listing.repo, listing.commit, file.path)
+
+        def ask() -> HfFileMetadata:
+            from huggingface_hub import get_hf_file_metadata
+
+            return get_hf_file_metadata(
+                url, token=False, headers=self._headers, timeout=_untyped_timeout(), endpoint=self._endpoint
+            )
+
+        found = await self._ask(ask, asked)
+        # As huggingface_hub does: without this header it is some proxy or login page that answers.
+        if found.commit_hash != listing.commit:
+            raise not_the_hub(asked)
+        location = urljoin(url, found.location)
+        return RemoteFile(
+            repo=listing.repo,
+            commit=listing.commit,
+            path=file.path,
+            url=location,
+            etag=_etag(found.etag, file, asked),
+            size_bytes=_size(found.size, file, asked),
+            sends_token=_may_get_token(location, self._endpoint, asked),
+        )
+
+    @asynccontextmanager
+    async def read(self, remote: RemoteFile, start: int = 0, end: int | None = None) -> AsyncIterator[RangeReply]:
+        """Give the answer to a request for the bytes from `start` to before `end` (None: to the last one)."""
+        self._check_online()
+        if not self._headers:
+            await self._ask(self._fill_headers, self._asked())
+        asked = self._asked(remote.repo, remote.commit, remote.path, is_body=True)
+        client = self._async_client()
+        own_url = self._url(remote.repo, remote.commit, remote.path)
+
+        def opened(url: str) -> AbstractAsyncContextManager[RangeReply]:
+            wanted = RangeRequest(url, start, end, remote.size_bytes)
+            return open_range(client, wanted, hub_headers=self._headers, endpoint=self._endpoint, asked=asked)
+
+        async with AsyncExitStack() as stack:
+            urls = (remote.url,) if remote.url == own_url else (remote.url, own_url)
+            refusal: ForeignRefusalError | None = None
+            for url in urls:
+                # Signed addresses run out within the hour; the Hub's own leads to a new one.
+                try:
+                    reply = await stack.enter_async_context(opened(url))
+                    break
+                except ForeignRefusalError as error:
+                    refusal = error
+            else:
+                assert refusal is not None
+                raise refusal
+            yield reply
+
+    @cached_property
+    def _api(self) -> HfApi:
+        from huggingface_hub import HfApi
+
+        return HfApi(self._endpoint, token=False, headers=self._headers)
+
+    def _async_client(self) -> httpx2.AsyncClient:
+        from huggingface_hub import get_async_session
+
+        if self._client is None:
+            self._client = get_async_session()
+        return self._client
+
+    def _url(self, repo: str, commit: str, path: str) -> str:
+        from huggingface_hub import hf_hub_url
+
+        return hf_hub_url(repo, path, revision=commit, endpoint=self._endpoint)
+
+    def _asked(self, repo: str = "", revision: str = "", path: str = "", is_body: bool = False) -> Asked:
+        parts = urlsplit(self._endpoint)
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        return Asked(shown, repo, revision, path, has_token="authorization" in self._headers, is_body=is_body)
+
+    def _check_online(self) -> None:
+        from huggingface_hub import constants
+
+        if constants.is_offline_mode():
+            raise offline_mode()
+
+    def _fill_headers(self) -> None:
+        """Find the token, for which huggingface_hub may read files and refresh a login over the network."""
+        from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+        if not self._headers:
+            self._headers = build_hf_headers(token=self._token, library_name="localspec", library_version=__version__)
+
+    async def _ask(self, function: Callable[[], T], asked: Asked) -> T:
+        """Return what a blocking question answers, in a thread of its own, with all failures translated."""
+        self._check_online()
+
+        def ask() -> T:
+            try:
+                self._fill_headers()
+                return function()
+            except Exception as error:
+                failure = translated(error, replace(asked, has_token="authorization" in self._headers))
+            raise failure
+
+        try:
+            async with asyncio.timeout(_DEADLINE_S):
+                return await in_daemon_thread(ask)
+        except TimeoutError:
+            pass
+        raise TransientHubError(f"The Hub at {asked.endpoint} did not answer within {_DEADLINE_S:.0f} seconds.")
+
+
+def _untyped_timeout() -> Any:
+    # huggingface_hub declares a float but hands it on to httpx2, which takes one limit for each step.
+    return timeout()
+
+
+def _etag(said: str | None, file: RepoFile, asked: Asked) -> str:
+    etag = (said or "").lower()
+    if file.sha256 and len(etag) != len(file.sha256):
+        etag = file.sha256
+    if not _ETAG.fullmatch(etag):
+        if not file.sha256:
+            raise DownloadError(f"The Hub does not name the content of {asked.what}.", "Try another mirror or file.")
+        etag = file.sha256
+    return etag
+
+
+def _size(said: int | None, file: RepoFile, asked: Asked) -> int:
+    size = file.size_bytes if said is None else said
+    if size < 0 or size > MAX_FILE_BYTES:
+        raise HubError(f"{asked.what} claims {size} bytes, which no model has.", "Do not trust this repository.")
+    if file.size_bytes and size != file.size_bytes:
+        raise DownloadError(
+            f"{asked.what} has {size} bytes where the listing says {file.size_bytes}.", "Try again in a while."
+        )
+    if said is None and not size:
+        raise DownloadError(f"The Hub does not say how long {asked.what} is.", "Try another mirror or file.")
+    return size
+
+
+def _may_get_token(location: str, endpoint: str, asked: Asked) -> bool:
+    failure: LocalspecError
+    try:
+        return is_hub(location, endpoint)
+    except ValueError:
+        failure = HubError(f"{asked.what}: the Hub sends us to an address that is not a web address.")
+    raise failure
