@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from localspec.catalog.header import ArrayValue
+from localspec.catalog.quantisation import header_quantisation
 from localspec.engine.llama.header import read_header
-from localspec.engine.llama.names import header_quantisation
 from localspec.errors import ModelFileError
 from tests import damaged_gguf, tiny_gguf
 

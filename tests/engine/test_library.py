@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from localspec.catalog.gguf_walk import printable
+from localspec.catalog.quantisation import FILE_TYPES, file_type_name, file_type_number
 from localspec.engine.llama import ggml, log
 from localspec.engine.llama.library import build_info, devices, start_library, system_info
-from localspec.engine.llama.log import LineLog, printable
-from localspec.engine.llama.names import FILE_TYPES, KV_TYPES, file_type_name, file_type_number, kv_type_number
+from localspec.engine.llama.log import LineLog
+from localspec.engine.llama.names import KV_TYPES, kv_type_number
 from localspec.errors import MissingSymbolError
 
 ROOT = Path(__file__).parents[2]

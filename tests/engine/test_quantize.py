@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from localspec.catalog.quantisation import header_quantisation
 from localspec.engine.llama import log
 from localspec.engine.llama.header import read_header
-from localspec.engine.llama.names import header_quantisation
 from localspec.engine.llama.quantize import quantize
 from localspec.errors import LocalspecError, ModelFileError, UsageError
 from tests import damaged_gguf, tiny_gguf

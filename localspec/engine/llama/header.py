@@ -157,13 +157,16 @@ def _check_counts(header: GgufHeader) -> None:
         ("expert_used_count", min(num_experts, 1), num_experts, 0),
     )
     for key, least, most, default in limits:
-        value = header.arch_integer(key, default)
-        if not least <= value <= most:
-            raise ModelFileError(
-                f"{printable(header.path)} cannot be run: {printable(header.architecture)}.{key} is {value}, "
-                f"and llama.cpp takes {least} to {most}.",
-                "The file is damaged, or needs a newer llama.cpp.",
-            )
+        stated = header.metadata.get(f"{header.architecture}.{key}")
+        # A few models state a number for each layer.
+        each = stated.items if isinstance(stated, ArrayValue) else (header.arch_integer(key, default),)
+        for value in each:
+            if not (isinstance(value, int) and least <= value <= most):
+                raise ModelFileError(
+                    f"{printable(header.path)} cannot be run: {printable(header.architecture)}.{key} is {value}, "
+                    f"and llama.cpp takes {least} to {most}.",
+                    "The file is damaged, or needs a newer llama.cpp.",
+                )
 
 
 def _shard_paths(path: str, shard: _Shard) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from localspec.catalog.quantisation import header_quantisation
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.chat import ChatFormat
 from localspec.engine.llama.context import LlamaContext
 from localspec.engine.llama.header import read_header
 from localspec.engine.llama.model import LlamaModel
-from localspec.engine.llama.names import header_quantisation
 from localspec.engine.values import (
     MAX_BATCH,
     MAX_CTX,

@@ -13,10 +13,10 @@ import llama_cpp.llama_cpp as C
 
 from localspec.catalog.gguf_walk import printable
 from localspec.catalog.header import ArrayValue, GgufHeader
+from localspec.catalog.quantisation import FILE_TYPES, file_type_number
 from localspec.engine.llama import log
 from localspec.engine.llama.header import read_header
 from localspec.engine.llama.library import start_library
-from localspec.engine.llama.names import FILE_TYPES, file_type_number
 from localspec.errors import LocalspecError, UsageError
 
 QuantizeProgressCallback = Callable[[int, int], None]
