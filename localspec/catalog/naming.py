@@ -1,0 +1,241 @@
+"""From what a user types to a model on this machine."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from localspec.catalog.file_names import is_model, quantisation_in, shard_names, stem_of
+from localspec.catalog.found_model import FoundModel
+from localspec.catalog.hub.values import RepoReference, parse_reference
+from localspec.errors import ModelFileError, UsageError
+
+_MAX_SHOWN = 8
+_MAX_LENGTH = 200
+
+
+def resolve(argument: str, found: Sequence[FoundModel]) -> FoundModel:
+    """Return the model that an argument means.
+
+    In order: a file of that path; a name as listed, then without regard to capitals; OWNER/NAME[:QUANT] of a
+    repository that is here; the only name that begins so, or has a word that begins so.
+
+    Args:
+        argument: what the user typed.
+        found: what is on this machine.
+
+    Raises:
+        UsageError: no model or several are meant; the nearest are named.
+        ModelFileError: it is a path to nothing, or to a folder.
+    """
+    if not argument.strip():
+        raise UsageError("An empty name means no model.", "Type a path, or a name that `localspec models` shows.")
+    if (file := existing_file(argument, found)) is not None:
+        return file
+    for model in found:
+        if model.name == argument:
+            return model
+    word = argument.casefold()
+    reference = _reference(argument)
+    matches = [model for model in found if model.name.casefold() == word]
+    if not matches and reference is not None and (cached := _of_repo(reference, found)):
+        return _of_quantisation(reference, cached)
+    if not matches and not _is_path(argument):
+        matches = _beginning_with(word, found)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(
+            f"{_short(argument)} may mean several models.",
+            f"Type more of the name: {_listed(_names(matches))}.",
+        )
+    raise _not_here(argument, reference, found)
+
+
+def existing_file(argument: str, found: Sequence[FoundModel] = ()) -> FoundModel | None:
+    """Return the model of a file that exists, None if the argument is no such path. Any shard leads to the first."""
+    path = _expanded(argument)
+    if path is None or not _exists(path) or _is_folder(path):
+        return None
+    folder = path.parent
+    names = shard_names(path.name)
+    shards = tuple(folder / name for name in names if name == path.name or _exists(folder / name))
+    whole = Path(os.path.abspath(path))
+    for model in found:
+        if whole in model.shards:
+            return model
+    return FoundModel(
+        name=stem_of(path.name),
+        path=shards[0],
+        shards=shards,
+        place="folder",
+        quantisation=quantisation_in(path.name),
+        file_bytes=sum(_size(shard) for shard in shards),
+        missing=tuple(name for name in names if folder / name not in shards),
+        file_name=names[0],
+    )
+
+
+def complete(prefix: str, found: Sequence[FoundModel]) -> list[str]:
+    """Return the names that begin with what is typed so far, without regard to capitals. For a shell.
+
+    A name of the Hub is also found without its owner, and is then given without it. Names that a shell or a terminal
+    would take for something else are left out.
+    """
+    word = prefix.casefold()
+    names = [key for model in found for key in _keys(model)[:2] if key.casefold().startswith(word)]
+    return sorted({name for name in names if name.isprintable() and not re.search(r"[\s'\"`$\\;|&<>()]", name)})
+
+
+def _of_repo(reference: RepoReference, found: Sequence[FoundModel]) -> list[FoundModel]:
+    repo = reference.repo.casefold()
+    models = [model for model in found if model.repo.casefold() == repo]
+    if reference.revision != "main":
+        models = [model for model in models if model.commit and model.commit.startswith(reference.revision)]
+    return _newest(models)
+
+
+def _of_quantisation(reference: RepoReference, cached: list[FoundModel]) -> FoundModel:
+    """Return the model of a repository that is meant."""
+    word = reference.quantisation.casefold()
+    labels = [(model.quantisation.casefold(), stem_of(model.file_name).casefold(), model) for model in cached]
+    exact = [model for label, stem, model in labels if word in (label, stem, stem.rpartition("/")[2], "")]
+    matches = exact or [model for label, _, model in labels if label.startswith(word)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(f"{reference} may mean several models.", f"Choose one: {_listed(_names(matches))}.")
+    raise UsageError(
+        f"{reference} is not on this machine.",
+        f"Of this repository there is {_listed(_names(cached))}. To fetch the other: localspec pull {reference}",
+    )
+
+
+def _beginning_with(word: str, found: Sequence[FoundModel]) -> list[FoundModel]:
+    keys = [([key.casefold() for key in _keys(model)], model) for model in found]
+    inside = re.compile(rf"(?<![^\W_]){re.escape(word)}")
+    tests = (word.__eq__, lambda key: key.startswith(word), lambda key: inside.search(key) is not None)
+    for test in tests:
+        if matches := _newest([model for texts, model in keys if any(map(test, texts))]):
+            return matches
+    return []
+
+
+def _keys(model: FoundModel) -> list[str]:
+    """Return what a model may be called: its name, the name without its owner or `:latest`, its file's name."""
+    short = model.name.removeprefix(f"{model.repo.partition('/')[0]}/") if model.repo else model.name
+    return [model.name, short.removesuffix(":latest"), stem_of(model.file_name).rpartition("/")[2]]
+
+
+def _newest(models: list[FoundModel]) -> list[FoundModel]:
+    """Leave out older commits of the same file. The newest comes first."""
+    seen: set[tuple[str, str]] = set()
+    kept: list[FoundModel] = []
+    for model in models:
+        key = (model.repo.casefold(), model.file_name if model.repo else str(model.path))
+        if key not in seen:
+            seen.add(key)
+            kept.append(model)
+    return kept
+
+
+def _not_here(
+    argument: str, reference: RepoReference | None, found: Sequence[FoundModel]
+) -> UsageError | ModelFileError:
+    path = _expanded(argument)
+    shown = _short(argument)
+    if path is not None and (_is_path(argument) or (len(path.parts) > 1 and _is_folder(path.parent))):
+        return _no_file(path, shown)
+    if path is not None and _is_folder(path):
+        return _no_file(path, shown)
+    near = _nearest(argument, [key for model in found for key in _keys(model)])
+    nearest = f"Nearest here: {_listed(near)}." if near else "`localspec models` lists what is here."
+    if reference is not None:
+        return UsageError(f"{shown} is not on this machine.", f"To fetch it: localspec pull {reference}\n{nearest}")
+    return UsageError(f"No model is called {shown}.", nearest)
+
+
+def _no_file(path: Path, shown: str) -> ModelFileError:
+    try:
+        is_folder = path.is_dir()
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        near = _nearest(path.name, _models_in(path.parent))
+        hint = f"Nearest in that folder: {_listed(near)}." if near else "Check the path; a model is a .gguf file."
+        return ModelFileError(f"There is no file {shown}.", hint)
+    except OSError as error:
+        return ModelFileError(f"{shown} cannot be opened: {error.strerror}.", "Check the path and its rights.")
+    inside = _models_in(path) if is_folder else []
+    hint = f"Models in it: {_listed(inside)}." if inside else "Give the path of a .gguf file."
+    return ModelFileError(f"{shown} is a folder, not a model.", hint)
+
+
+def _nearest(word: str, names: Sequence[str]) -> list[str]:
+    by_word = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(word.casefold()[:_MAX_LENGTH], by_word, n=5, cutoff=0.45)
+    return [by_word[key] for key in near]
+
+
+def _models_in(folder: Path) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if is_model(name))
+    except (OSError, ValueError):
+        return []
+
+
+def _names(models: Sequence[FoundModel]) -> list[str]:
+    return [model.name for model in models]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(_short, names[:_MAX_SHOWN])) + (" …" if len(names) > _MAX_SHOWN else "")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else f"{text[:100]} … {text[-50:]}"
+
+
+def _reference(argument: str) -> RepoReference | None:
+    try:
+        return None if argument.lower().endswith(".gguf") else parse_reference(argument)
+    except UsageError:
+        return None
+
+
+def _is_path(argument: str) -> bool:
+    """Whether it can only be a path: a name of the Hub has one slash, and not in front."""
+    parts = argument.replace(os.sep, "/").split("/")
+    return (
+        argument.lower().endswith(".gguf") or parts[0] in ("", ".", "..") or argument.startswith("~") or len(parts) > 2
+    )
+
+
+def _expanded(argument: str) -> Path | None:
+    try:
+        return Path(argument).expanduser()
+    except (RuntimeError, ValueError):
+        return None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
