@@ -28,15 +28,25 @@ import logging  # noqa: E402
 
 from localspec.engine import wire  # noqa: E402
 from localspec.engine.event_writer import EventWriter  # noqa: E402
-from localspec.engine.events import EngineFailed, HeaderRead, Probed, Quantized, QuantizeProgress, Unloaded  # noqa: E402
+from localspec.engine.events import (  # noqa: E402
+    EngineFailed,
+    HeaderRead,
+    PairsChecked,
+    Probed,
+    Quantized,
+    QuantizeProgress,
+    Unloaded,
+)
 from localspec.engine.llama import library, log  # noqa: E402
 from localspec.engine.llama.abort import AbortFlag  # noqa: E402
 from localspec.engine.llama.header import read_header  # noqa: E402
+from localspec.engine.llama.pairs import check_pairs  # noqa: E402
 from localspec.engine.llama.quantize import quantize  # noqa: E402
 from localspec.engine.llama.runtime import Runtime  # noqa: E402
 from localspec.engine.model import Cancelled  # noqa: E402
 from localspec.engine.requests import (  # noqa: E402
     Cancel,
+    CheckPairs,
     Configure,
     ExplainDifference,
     Generate,
@@ -136,6 +146,9 @@ class Worker:
             case ReadHeader():
                 header = read_header(request.path, request.with_tensors, request.max_array)
                 self.emit(HeaderRead(request.id, header))
+            case CheckPairs():
+                verdicts = check_pairs(request.target_path, request.draft_paths, lambda: self._abort.is_set)
+                self.emit(PairsChecked(request.id, verdicts))
             case LoadModels():
                 self._runtime.load_models(request)
             case Configure():

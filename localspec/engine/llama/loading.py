@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from localspec.catalog.facts import draft_kind
+from localspec.catalog.gguf_walk import printable
+from localspec.catalog.heads import head_name
 from localspec.catalog.quantisation import header_quantisation
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.chat import ChatFormat
@@ -84,6 +87,12 @@ def load(
     """
     _check(settings)
     header = read_header(path, with_tensors=False, max_array=0)
+    kind = draft_kind(header)
+    if kind is not None:
+        # llama.cpp would end the process at the first context of its own.
+        raise ModelLoadError(
+            f"{printable(path)} is {head_name(kind)}, which cannot run alone.", "Choose the file of a whole model."
+        )
     model = LlamaModel(header, settings, progress)
     try:
         if not model.can_generate:

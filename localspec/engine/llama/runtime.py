@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
+from localspec.catalog.pairing import vocabulary_difference
 from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.drafting.ngram import NgramDrafter
@@ -15,7 +16,6 @@ from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.difference import explain_difference
 from localspec.engine.llama.generation import Emit, Generation
 from localspec.engine.llama.loading import LoadedModel, load
-from localspec.engine.llama.vocabulary import vocabulary_difference
 from localspec.engine.pacing import check_speculation
 from localspec.engine.requests import Configure, ExplainDifference, Generate, LoadModels
 from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings, SpeculationState
@@ -138,7 +138,9 @@ class Runtime:
     def _load_draft(self, request_id: int, path: str, settings: ContextSettings) -> str:
         """Load a draft and return why it cannot be used, or an empty string."""
         draft = load(path, settings, self._n_threads, self._abort, self._progress(request_id, "draft"))
-        difference = vocabulary_difference(self._need_target().model.vocabulary, draft.model.vocabulary)
+        ours, theirs = self._need_target().model, draft.model
+        has_same_texts = ours.header.vocabulary_fingerprint == theirs.header.vocabulary_fingerprint != ""
+        difference = vocabulary_difference(ours.vocabulary, theirs.vocabulary, has_same_texts)
         if difference:
             reason = f"{draft.model.name} is no draft for this target: {difference}"
         elif not draft.can_roll_back:

@@ -11,9 +11,6 @@ import llama_cpp.llama_cpp as C
 
 from localspec.errors import DecodeError
 
-_MAX_SIZE_DIFFERENCE = 128
-_FIRST_COMPARED_ID = 5
-
 
 class Vocabulary:
     """Tokeniser of one loaded model. Pieces are bytes: a token may hold part of a character."""
@@ -102,30 +99,3 @@ class TextDecoder:
     def finish(self) -> str:
         """Return what is left: a replacement character for bytes that never became one."""
         return self._utf8.decode(b"", final=True)
-
-
-def vocabulary_difference(target: Vocabulary, draft: Vocabulary) -> str:
-    """Say why two vocabularies are no pair, or return an empty string.
-
-    The rule is llama.cpp's (common/speculative.cpp): same type, same use of BOS and EOS, sizes at most 128
-    apart, and equal token texts from id 5 on over the common range.
-    """
-    if target.type != draft.type:
-        return f"the target's vocabulary is of type {target.type}, the draft's of type {draft.type}"
-    for name in ("adds_bos", "adds_eos"):
-        if getattr(target, name) != getattr(draft, name):
-            return f"one of the two {name.replace('_', ' ').replace('bos', 'BOS').replace('eos', 'EOS')}, the other not"
-    for flag, name in (("adds_bos", "bos"), ("adds_eos", "eos")):
-        if getattr(target, flag) and getattr(target, name) != getattr(draft, name):
-            return f"{name.upper()} is token {getattr(target, name)} in the target, {getattr(draft, name)} in the draft"
-    if abs(target.n_tokens - draft.n_tokens) > _MAX_SIZE_DIFFERENCE:
-        return f"the target has {target.n_tokens} tokens, the draft {draft.n_tokens}"
-    for token in range(_FIRST_COMPARED_ID, min(target.n_tokens, draft.n_tokens)):
-        ours, theirs = target.token_text(token), draft.token_text(token)
-        if ours != theirs:
-            return f"token {token} is {_shown(ours)} in the target, {_shown(theirs)} in the draft"
-    return ""
-
-
-def _shown(text: bytes) -> str:
-    return repr(text.decode("utf-8", "replace"))
