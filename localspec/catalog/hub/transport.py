@@ -74,13 +74,18 @@ class RangeReply:
         self.total_bytes = total
         """Of the whole file, as this answer says it; None where it does not."""
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body in pieces of at most 1 MiB, and never a byte beyond the end that was asked for.
+    @property
+    def is_whole(self) -> bool:
+        """Whether the server ignored the range and sends the file from its first byte to its last."""
+        return self._response.status_code == 200
+
+    async def chunks(self, *, beyond: bool = False) -> AsyncIterator[bytes]:
+        """Yield the body in pieces of at most 1 MiB, and not a byte beyond the end that was asked for unless `beyond`.
 
         Raises:
             HubError: the connection broke off or stands still; mostly a TransientHubError.
         """
-        left = None if self._end is None else self._end - self.start
+        left = None if self._end is None or beyond else self._end - self.start
         pieces = self._response.aiter_raw()
         while left is None or left > 0:
             failure = None
