@@ -84,7 +84,7 @@ _QUANTISATION = re.compile(
     re.ASCII,
 )
 _SHARD = re.compile(r"-[0-9]{5}-of-[0-9]{5}$", re.ASCII)
-_PACKAGING = re.compile(r"(?<![a-z0-9])(?:i1|gguf|ggml|hf|qat|imatrix|unquantized)(?![a-z0-9])", re.ASCII)
+_PACKAGING = re.compile(r"(?<![a-z0-9])(?:i1|gguf|ggml|hf|qat|imatrix|unquantized|latest)(?![a-z0-9])", re.ASCII)
 _SEPARATORS = re.compile(r"[^a-z0-9.]+|\.(?![0-9])|(?<![0-9])\.", re.ASCII)
 _SIZE = re.compile(r"e?([0-9]{1,4}(?:\.[0-9]{1,4})?)([mbt])", re.ASCII)
 _EXPERTS = re.compile(r"([0-9]{1,3})x([0-9]{1,4}(?:\.[0-9]{1,4})?)b", re.ASCII)
@@ -205,7 +205,7 @@ def _major(version: str) -> str:
 def _words(name: str) -> list[str]:
     """Return the parts of a name in lower case, without its owner, its quantisation and its file's ending."""
     parts = [part for part in name[-_MAX_NAME:].lower().split("/") if part]
-    text = parts[-1].partition(":")[0] if parts else ""
+    text = parts[-1] if parts else ""
     text = _SHARD.sub("", text.removesuffix(".gguf"))
     if owner := _OWNER.match(text):
         text = text[owner.end() :]

@@ -45,6 +45,8 @@ NAMES = [
     ("Qwen3-235B-A22B-UD-Q4_K_XL-00001-of-00003.gguf", "qwen", "3", 235 * B, 22 * B, ()),
     ("OLMo-2-0425-1B", "olmo", "2", B, 0, ()),
     ("TinyLlama-1.1B-Chat-v1.0", "tinyllama", "1.0", 1100 * M, 0, ("instruct",)),
+    ("qwen3:8b", "qwen", "3", 8 * B, 0, ()),
+    ("mistral:latest", "mistral", "", 0, 0, ()),
     ("", "", "", 0, 0, ()),
     ("///", "", "", 0, 0, ()),
     ("8B", "", "", 8 * B, 0, ()),

@@ -1,0 +1,502 @@
+"""Who may draft for a target, in which order, and why not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localspec.catalog.curated import CuratedMethod, CuratedPair
+from localspec.catalog.facts import ModelFacts
+from localspec.catalog.families import parse_family
+from localspec.catalog.found_model import FoundModel
+from localspec.catalog.header import GgufHeader, TensorInfo
+from localspec.catalog.hub.values import Offer, RepoFile, RepoHit, RepoListing
+from localspec.catalog.pairing import PairStatus, PairVerdict
+from localspec.engine.events import EngineFailed, Event, HeaderRead, PairsChecked
+from localspec.engine.requests import CheckPairs, ReadHeader, Request
+from localspec.errors import AccessError, HubError, LocalspecError, ModelFileError, OfflineError
+from localspec.session.candidates import Candidate, CandidateTarget, find_candidates
+from localspec.session.library import ModelEntry
+from localspec.session.nominations import best_hits, pick_offer, target_families
+from localspec.session.ranking import break_even, order_key
+from tests.scripted_engine import ScriptedEngine
+
+if TYPE_CHECKING:
+    from localspec.catalog.hub.client import Hub
+
+MIB = 1024 * 1024
+VOCABULARY = "v" * 32
+
+
+def facts(
+    title: str = "Qwen3 8B",
+    active_mib: int = 4000,
+    params: int = 8_000_000_000,
+    vocabulary: str = VOCABULARY,
+    bases: tuple[str, ...] = (),
+) -> ModelFacts:
+    """A dense model of the given size."""
+    return ModelFacts(
+        title=title,
+        architecture="qwen3",
+        quantisation="Q4_K_M",
+        num_params=params,
+        num_active_params=params,
+        file_bytes=active_mib * MIB,
+        tensor_bytes=active_mib * MIB,
+        active_bytes=active_mib * MIB,
+        n_ctx_train=32768,
+        n_layer=36,
+        n_embd=4096,
+        num_experts=0,
+        num_experts_used=0,
+        n_vocab=151936,
+        vocabulary_fingerprint=vocabulary,
+        num_mtp_layers=0,
+        draft_only=None,
+        target_hidden_size=0,
+        target_layers=(),
+        template_fingerprint="",
+        licence="",
+        base_models=bases,
+    )
+
+
+TARGET = CandidateTarget(
+    Path("/models/Qwen3-8B-Q4_K_M.gguf"), "Qwen3-8B-Q4_K_M", "Qwen/Qwen3-8B-GGUF", ("Qwen/Qwen3-8B",), facts()
+)
+
+
+def entry(name: str, what: ModelFacts | None, repo: str = "", failure: str = "", **more: object) -> ModelEntry:
+    """A model on this machine."""
+    path = Path(f"/models/{name}.gguf")
+    found = FoundModel(name=name, path=path, shards=(path,), place="folder", repo=repo)
+    return ModelEntry(replace(found, **more), what, failure)  # type: ignore[arg-type]
+
+
+def curated(draft_repo: str, method: CuratedMethod = "draft", draft_base: str = "", notes: str = "") -> CuratedPair:
+    """A claim about the target."""
+    return CuratedPair(
+        family="Qwen3",
+        target_base="Qwen/Qwen3-8B",
+        target_repo="",
+        target_aliases=(),
+        target_params="8B",
+        draft_base=draft_base,
+        draft_repo=draft_repo,
+        draft_file="",
+        method=method,
+        notes=notes,
+        source="https://example.org/pairs",
+        is_tried=False,
+        llama_cpp="",
+    )
+
+
+def hit(repo: str, downloads: int = 1, bases: tuple[str, ...] = (), params: int = 0) -> RepoHit:
+    """An answer of a search."""
+    return RepoHit(repo, downloads, 0, False, bases, "qwen3", params, "")
+
+
+class FakeHub:
+    """Repositories with one file each; a repository may be a failure instead."""
+
+    def __init__(self, hits: Sequence[RepoHit] = (), failures: dict[str, LocalspecError] | None = None) -> None:
+        self.hits = tuple(hits)
+        self.failures = failures or {}
+        self.searched: list[str] = []
+        self.listed: list[str] = []
+        self.files: dict[str, tuple[str, ...]] = {}
+
+    async def search(self, words: str, limit: int = 20) -> tuple[RepoHit, ...]:
+        await asyncio.sleep(0)
+        self.searched.append(words)
+        if "search" in self.failures:
+            raise self.failures["search"]
+        return self.hits[:limit]
+
+    async def listing(self, repo: str, revision: str = "main") -> RepoListing:
+        await asyncio.sleep(0)
+        self.listed.append(repo)
+        if repo in self.failures:
+            raise self.failures[repo]
+        name = repo.rpartition("/")[2].removesuffix("-GGUF")
+        names = self.files.get(repo, (f"{name}-Q4_K_M.gguf", f"{name}-Q8_0.gguf"))
+        files = tuple(RepoFile(file, 1000, "") for file in names)
+        return RepoListing(repo, revision, "c" * 40, files, (), "", False, 1)
+
+
+async def fetch(hub: Hub, listing: RepoListing, offer: Offer) -> Path:
+    """Stands for fetch_header."""
+    await asyncio.sleep(0)
+    if "broken" in listing.repo:
+        raise ModelFileError(f"{listing.repo} is no GGUF.", "Choose another.")
+    return Path("/headers") / listing.repo / offer.files[0].path
+
+
+def engine(sizes_mib: dict[str, int] | None = None, verdicts: dict[str, PairVerdict] | None = None) -> ScriptedEngine:
+    """An engine that knows headers and verdicts by a part of the path; verdicts are PAIR by default."""
+
+    def header(path: str) -> GgufHeader:
+        size = next((size for part, size in (sizes_mib or {}).items() if part in path), 300) * MIB
+        tensor = TensorInfo("output.weight", "Q4_0", (size, 1), 0, size)
+        return GgufHeader(
+            path=path,
+            version=3,
+            file_bytes=size,
+            data_offset=0,
+            shards=(path,),
+            metadata={"general.architecture": "qwen3"},
+            tensors=(tensor,),
+            num_tensors=1,
+            num_params=size,
+            tensor_bytes=size,
+            vocabulary_fingerprint=VOCABULARY,
+        )
+
+    def verdict(path: str) -> PairVerdict:
+        found = (verdict for part, verdict in (verdicts or {}).items() if part in path)
+        return next(found, PairVerdict("PAIR", ""))
+
+    def answer(request: Request) -> list[Event] | None:
+        if isinstance(request, ReadHeader):
+            return [HeaderRead(request.id, header(request.path))]
+        if isinstance(request, CheckPairs):
+            if any("deadly" in path for path in request.draft_paths):
+                return [EngineFailed(request.id, "EngineDiedError", "The engine died.", "", is_fatal=True)]
+            return [PairsChecked(request.id, tuple(verdict(path) for path in request.draft_paths))]
+        return None
+
+    return ScriptedEngine(answer=answer)
+
+
+def as_hub(fake: FakeHub) -> Hub:
+    return cast("Hub", fake)
+
+
+def labels(found: Sequence[Candidate]) -> list[str]:
+    return [one.label for one in found if not one.refusal]
+
+
+def one(found: Sequence[Candidate], label: str) -> Candidate:
+    [match] = [each for each in found if each.label == label]
+    return match
+
+
+async def test_no_model_at_all_leaves_ngrams() -> None:
+    [only] = await find_candidates(engine(), TARGET)
+    assert (only.source, only.method, only.size_bytes, only.verdict) == ("built in", "ngram", 0, None)
+    assert only.is_runnable
+    assert "localspec bench" in only.reason
+
+
+async def test_local_models_are_ranked_by_status_kin_and_cost() -> None:
+    local = [
+        entry("Qwen3-1.7B-Q4", facts("Qwen3 1.7B", 800)),
+        entry("Qwen3-0.6B-Q4", facts("Qwen3 0.6B", 300)),
+        entry("Foreign-1B", facts("Foreign", 100)),
+        entry("Qwen3.5-0.8B", facts("Qwen3.5 0.8B", 200)),
+        entry("Qwen3-0.6B-padded", facts("Qwen3 0.6B", 100)),
+        entry("Qwen3-0.6B-strange", facts("Qwen3 0.6B", 50)),
+        entry("Unrelated-1B", facts("Unrelated", 100, vocabulary="w" * 32)),
+    ]
+    verdicts = {
+        "padded": PairVerdict("PAIR_WITH_NOTE", "", ("The draft has 128 tokens more.",)),
+        "strange": PairVerdict("UNKNOWN", "llama.cpp cannot load its vocabulary."),
+    }
+    found = await find_candidates(engine(verdicts=verdicts), TARGET, local=local)
+    assert labels(found) == [
+        "Qwen3-0.6B-Q4",
+        "Qwen3-1.7B-Q4",
+        "Qwen3.5-0.8B",
+        "Foreign-1B",
+        "Qwen3-0.6B-padded",
+        "Qwen3-0.6B-strange",
+        "n-grams of the text",
+    ]
+    best = found[0]
+    assert best.cost_ratio == pytest.approx(300 / 4000)
+    assert best.break_even == break_even(300 / 4000)
+    assert best.path == Path("/models/Qwen3-0.6B-Q4.gguf")
+    assert "13.3 times smaller: a token takes 300 MiB of weights, the target's 4,000 MiB" in best.reason
+    assert "If checking 5 tokens cost as much as one, 4 drafted tokens would pay from an acceptance of" in best.reason
+    assert "usually agrees less often" in best.reason
+    assert "llama.cpp cannot load its vocabulary." in one(found, "Qwen3-0.6B-strange").reason
+
+
+async def test_refusals_come_last_and_say_why() -> None:
+    local = [
+        entry("Qwen3-4B-Q4", facts("Qwen3 4B", 1900)),
+        entry("Qwen3-0.6B-other", facts("Qwen3 0.6B", 300)),
+        entry("Qwen3-Embedding-0.6B", facts("Qwen3 Embedding 0.6B", 300)),
+        entry("Qwen3-0.6B-split", facts("Qwen3 0.6B", 300), missing=("Qwen3-0.6B-split-00002-of-00002.gguf",)),
+        entry("Qwen3-0.6B-damaged", None, failure="It is damaged at byte 17."),
+        entry("Qwen3-0.6B-deadly", facts("Qwen3 0.6B", 300)),
+        entry("Qwen3-0.6B-good", facts("Qwen3 0.6B", 300)),
+    ]
+    verdicts = {"other": PairVerdict("NO_PAIR", "token 5: the target says 'a', the draft says 'b'")}
+    found = await find_candidates(engine(verdicts=verdicts), TARGET, local=local)
+    assert labels(found) == ["Qwen3-0.6B-good", "n-grams of the text"]
+    assert {each.label: each.refusal for each in found[2:]} == {
+        "Qwen3-4B-Q4": "only 2.1 times smaller: a draft should be at least 4 times smaller",
+        "Qwen3-0.6B-other": "token 5: the target says 'a', the draft says 'b'",
+        "Qwen3-Embedding-0.6B": "an embedding model writes no text",
+        "Qwen3-0.6B-split": "Qwen3-0.6B-split-00002-of-00002.gguf is missing",
+        "Qwen3-0.6B-damaged": "It is damaged at byte 17.",
+        "Qwen3-0.6B-deadly": "The engine died",
+    }
+    assert all(each.reason == "" and not each.is_runnable for each in found[2:])
+
+
+async def test_neither_the_target_nor_larger_models_are_candidates() -> None:
+    local = [
+        entry("Qwen3-8B-Q4_K_M", facts()),
+        entry("Qwen3-8B-Q8_0", facts("Qwen3 8B", 8000)),
+        entry("Qwen3-32B", facts("Qwen3 32B", 18000)),
+    ]
+    scripted = engine()
+    found = await find_candidates(scripted, TARGET, local=local)
+    assert [each.method for each in found] == ["ngram"]
+    assert not scripted.requests
+
+
+async def test_curated_pairs_go_first_and_a_local_copy_stands_for_the_repository() -> None:
+    local = [
+        entry("unsloth/Qwen3-0.6B-GGUF:Q8_0", facts("Qwen3 0.6B", 600), repo="unsloth/Qwen3-0.6B-GGUF"),
+        entry("Qwen3-0.6B-Q4", facts("Qwen3 0.6B", 300)),
+    ]
+    pairs = [curated("unsloth/Qwen3-0.6B-GGUF"), replace(curated("a/b"), target_base="Qwen/Qwen3-32B")]
+    hub = FakeHub()
+    found = await find_candidates(engine(), TARGET, curated=pairs, local=local, hub=as_hub(hub), fetch=fetch)
+    assert [(each.source, each.label) for each in found] == [
+        ("curated", "unsloth/Qwen3-0.6B-GGUF:Q8_0"),
+        ("local", "Qwen3-0.6B-Q4"),
+        ("built in", "n-grams of the text"),
+    ]
+    assert "on the curated list (not measured with localspec; https://example.org/pairs)" in found[0].reason.lower()
+    assert hub.listed == ["Qwen/Qwen3-8B-GGUF"]
+
+
+async def test_a_curated_pair_may_be_less_than_four_times_smaller_but_comes_after_smaller_ones() -> None:
+    pairs = [curated("Qwen/Qwen3-4B-GGUF"), curated("Qwen/Qwen3-14B-GGUF", draft_base="Qwen/Qwen3-14B")]
+    local = [entry("Qwen3-0.6B-Q4", facts("Qwen3 0.6B", 300))]
+    hub = FakeHub()
+    found = await find_candidates(
+        engine({"4B-GGUF/Qwen3-4B": 2000, "14B": 7000}),
+        TARGET,
+        curated=pairs,
+        local=local,
+        hub=as_hub(hub),
+        fetch=fetch,
+    )
+    assert labels(found) == ["Qwen3-0.6B-Q4", "Qwen/Qwen3-4B-GGUF:Q4_K_M", "n-grams of the text"]
+    assert "2.0 times smaller, under 4 times" in found[1].reason
+    assert one(found, "Qwen/Qwen3-14B-GGUF:Q4_K_M").refusal == "it reads 1.8 times as much per token as the target"
+
+
+async def test_what_the_engine_cannot_draft_with_comes_after_what_it_can() -> None:
+    pairs = [curated("someone/Qwen3-8B-EAGLE3-GGUF", "eagle3", notes="A head.")]
+    local = [entry("Foreign-1B", facts("Foreign", 900))]
+    verdicts = {"EAGLE3": PairVerdict("PAIR", "", (), "eagle3")}
+    found = await find_candidates(
+        engine(verdicts=verdicts), TARGET, curated=pairs, local=local, hub=as_hub(FakeHub()), fetch=fetch
+    )
+    assert labels(found) == ["Foreign-1B", "someone/Qwen3-8B-EAGLE3-GGUF:Q4_K_M (eagle3)", "n-grams of the text"]
+    assert found[1].method == "eagle3"
+    assert not found[1].is_runnable
+    assert "localspec cannot draft with eagle3 heads yet" in found[1].reason
+
+
+async def test_heads_on_this_machine_that_fit_the_target() -> None:
+    head = replace(facts("head", 200, vocabulary=""), draft_only="eagle3", target_hidden_size=4096)
+    local = [
+        entry("a-head", head),
+        entry("a-head-for-another", replace(head, target_hidden_size=2048)),
+    ]
+    found = await find_candidates(
+        engine(verdicts={"a-head": PairVerdict("PAIR", "", (), "eagle3")}), TARGET, local=local
+    )
+    assert [(each.label, each.method) for each in found] == [("a-head", "eagle3"), ("n-grams of the text", "ngram")]
+
+
+async def test_mtp_heads_inside_the_target_need_no_download() -> None:
+    target = replace(TARGET, facts=replace(facts(), num_mtp_layers=1))
+    pairs = [curated("", "mtp", notes="Inside the file."), curated("", "ngram", notes="Try 3.")]
+    found = await find_candidates(engine(), target, curated=pairs)
+    assert [each.method for each in found] == ["mtp", "ngram"]
+    assert "one layer for multi-token prediction: nothing to download." in found[0].reason
+    assert found[0].reason.endswith("Inside the file.")
+    assert found[1].reason.endswith("Try 3.")
+
+
+async def test_the_hub_is_searched_for_smaller_siblings() -> None:
+    hub = FakeHub(
+        [
+            hit("bartowski/Qwen3-0.6B-GGUF", 10),
+            hit("unsloth/Qwen3-0.6B-GGUF", 20),
+            hit("Qwen/Qwen3-4B-GGUF", 90),
+            hit("Qwen/Qwen3-1.7B-GGUF", 5),
+            hit("Qwen/Qwen3-8B-GGUF", 99),
+            hit("Qwen/Qwen3-Embedding-0.6B-GGUF", 70, ("Qwen/Qwen3-0.6B-Base",)),
+            hit("someone/Llama-3.2-1B-GGUF", 500),
+            hit("broken/Qwen3-1B-GGUF", 1),
+            hit("gated/Qwen3-0.5B-GGUF", 1),
+        ],
+        {"gated/Qwen3-0.5B-GGUF": AccessError("gated/Qwen3-0.5B-GGUF wants a token.", "Log in.")},
+    )
+    said: list[float] = []
+    found = await find_candidates(
+        engine({"0.6B": 300, "1.7B": 900}),
+        TARGET,
+        hub=as_hub(hub),
+        fetch=fetch,
+        on_progress=lambda text, fraction: said.append(fraction),
+    )
+    assert hub.searched == ["qwen3"]
+    assert labels(found) == ["unsloth/Qwen3-0.6B-GGUF:Q4_K_M", "Qwen/Qwen3-1.7B-GGUF:Q4_K_M", "n-grams of the text"]
+    assert found[0].source == "hub" and found[0].path is None and found[0].size_bytes == 1000
+    assert found[0].download is not None and found[0].download[0].repo == "unsloth/Qwen3-0.6B-GGUF"
+    assert {each.label: each.refusal for each in found if each.refusal} == {
+        "broken/Qwen3-1B-GGUF:Q4_K_M": "broken/Qwen3-1B-GGUF is no GGUF",
+        "gated/Qwen3-0.5B-GGUF": "the Hub: gated/Qwen3-0.5B-GGUF wants a token",
+    }
+    assert said == sorted(said) and said[-1] == 1.0
+
+
+async def test_the_number_of_repositories_is_bounded() -> None:
+    hub = FakeHub([hit(f"o/Qwen3-0.{number}B-GGUF") for number in range(1, 40)])
+    await find_candidates(engine(), TARGET, hub=as_hub(hub), fetch=fetch, max_repos=5)
+    assert len(hub.listed) == 6  # the target's own repository, and five more
+
+
+async def test_heads_beside_the_target_are_found() -> None:
+    hub = FakeHub()
+    hub.files["Qwen/Qwen3-8B-GGUF"] = ("Qwen3-8B-Q4_K_M.gguf", "eagle3-Qwen3-8B-Q8_0.gguf")
+    verdicts = {"eagle3": PairVerdict("PAIR", "", (), "eagle3")}
+    found = await find_candidates(engine(verdicts=verdicts), TARGET, hub=as_hub(hub), fetch=fetch)
+    assert labels(found) == ["Qwen/Qwen3-8B-GGUF:Q8_0 (eagle3)", "n-grams of the text"]
+
+
+async def test_offline_from_the_start_leaves_this_machine_and_the_list() -> None:
+    offline = OfflineError("There is no network.", "Go on without.")
+    hub = FakeHub(failures={"search": offline, "Qwen/Qwen3-8B-GGUF": offline, "unsloth/Qwen3-0.6B-GGUF": offline})
+    notes: list[str] = []
+    found = await find_candidates(
+        engine(),
+        TARGET,
+        curated=[curated("unsloth/Qwen3-0.6B-GGUF")],
+        local=[entry("Qwen3-0.6B-Q4", facts("Qwen3 0.6B", 300))],
+        hub=as_hub(hub),
+        fetch=fetch,
+        on_note=notes.append,
+    )
+    assert labels(found) == ["Qwen3-0.6B-Q4", "unsloth/Qwen3-0.6B-GGUF", "n-grams of the text"]
+    assert "the Hub is out of reach" in found[1].reason
+    assert found[1].verdict is not None and found[1].verdict.status == "UNKNOWN"
+    assert notes == ["Only this machine was searched: There is no network."]
+    assert hub.listed == ["unsloth/Qwen3-0.6B-GGUF"]  # asked once, and then no more
+
+
+async def test_offline_in_mid_way_refuses_what_was_not_read() -> None:
+    offline = OfflineError("There is no network.", "Go on without.")
+    hub = FakeHub([hit("o/Qwen3-0.6B-GGUF")], {"o/Qwen3-0.6B-GGUF": offline})
+    found = await find_candidates(engine(), TARGET, hub=as_hub(hub), fetch=fetch)
+    assert one(found, "o/Qwen3-0.6B-GGUF").refusal == "the Hub: There is no network"
+    hub = FakeHub(failures={"search": HubError("The Hub answers nonsense.", "Wait.")})
+    notes: list[str] = []
+    found = await find_candidates(engine(), TARGET, hub=as_hub(hub), fetch=fetch, on_note=notes.append)
+    assert labels(found) == ["n-grams of the text"]
+    assert notes == ["The Hub was not searched to the end: The Hub answers nonsense."]
+
+
+async def test_a_curated_draft_without_a_known_conversion_is_looked_for() -> None:
+    pairs = [curated("", draft_base="Qwen/Qwen3-0.6B"), curated("", "eagle3", draft_base="x/head")]
+    hub = FakeHub([hit("a/small-GGUF", 5, ("Qwen/Qwen3-0.6B",)), hit("b/small-GGUF", 9, ("qwen/qwen3-0.6b",))])
+    found = await find_candidates(engine(), TARGET, curated=pairs, hub=as_hub(hub), fetch=fetch)
+    assert found[0].source == "curated" and found[0].label == "b/small-GGUF:Q4_K_M"
+    assert one(found, "x/head").refusal == "no GGUF of x/head was found: it has to be converted first"
+
+
+async def test_without_a_hub_curated_drafts_stay_unread() -> None:
+    [first, _] = await find_candidates(engine(), TARGET, curated=[curated("o/draft-GGUF")])
+    assert (first.label, first.cost_ratio, first.break_even) == ("o/draft-GGUF", None, None)
+    assert "the Hub was not asked" in first.reason
+    assert "What a draft step costs is unknown." in first.reason
+
+
+async def test_a_target_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(ModelFileError, match="no such file"):
+        await find_candidates(ScriptedEngine(), replace(TARGET, facts=None))
+
+
+async def test_names_that_tell_nothing_search_nothing() -> None:
+    hub, notes = FakeHub(), list[str]()
+    target = CandidateTarget(Path("/models/8.gguf"), "8", facts=facts(title=""))
+    await find_candidates(engine(), target, hub=as_hub(hub), fetch=fetch, on_note=notes.append)
+    assert hub.searched == []
+    assert notes == ["The target's names tell no family, so the Hub was not searched for smaller models of it."]
+
+
+async def test_cancelling_ends_the_search() -> None:
+    started = asyncio.Event()
+
+    async def never(hub: Hub, listing: RepoListing, offer: Offer) -> Path:
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    hub = FakeHub([hit("o/Qwen3-0.6B-GGUF")])
+    search = asyncio.create_task(find_candidates(engine(), TARGET, hub=as_hub(hub), fetch=never))
+    await started.wait()
+    search.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await search
+
+
+def test_a_target_with_few_active_parameters_wants_a_smaller_draft() -> None:
+    sparse = replace(facts("Qwen3 30B A3B", params=30_000_000_000), num_active_params=3_000_000_000)
+    families = target_families(CandidateTarget(Path("x"), "Qwen3-30B-A3B"), sparse)
+    hits = [hit("o/Qwen3-1.7B-GGUF"), hit("o/Qwen3-0.6B-GGUF"), hit("o/Tuned-GGUF", bases=("Qwen/Qwen3-0.5B",))]
+    assert [each.repo for each in best_hits(families, hits)] == ["o/Qwen3-0.6B-GGUF", "o/Tuned-GGUF"]
+
+
+def test_hits_without_a_size_in_their_names_are_sized_by_the_hub() -> None:
+    families = (parse_family("phi-4-14B"),)
+    assert best_hits(families, [hit("o/phi-4-mini-GGUF", params=3_800_000_000)]) == ()
+    [found] = best_hits(families, [hit("o/phi-4-mini-GGUF", params=3_000_000_000)])
+    assert found.repo == "o/phi-4-mini-GGUF"
+
+
+def test_a_pattern_picks_the_file() -> None:
+    files = tuple(RepoFile(name, 1, "") for name in ("big-Q4_K_M.gguf", "small-Q8_0.gguf", "sub/eagle3-x.gguf"))
+    listing = RepoListing("o/r", "main", "c" * 40, files, (), "", False, 0)
+    assert pick_offer(listing, "draft", "small*").files[0].path == "small-Q8_0.gguf"
+    assert pick_offer(listing, "eagle3").files[0].path == "sub/eagle3-x.gguf"
+    with pytest.raises(LocalspecError):
+        pick_offer(listing, "draft", "nothing*")
+
+
+STATUSES: list[PairStatus] = ["PAIR", "PAIR_WITH_NOTE", "UNKNOWN"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(STATUSES), st.integers(0, 3), st.booleans(), st.none() | st.floats(0.001, 0.25), st.text()
+        ),
+        min_size=2,
+    )
+)
+def test_the_order_never_puts_doubt_before_certainty(
+    items: list[tuple[PairStatus, int, bool, float | None, str]],
+) -> None:
+    ordered = sorted(items, key=lambda item: order_key(PairVerdict(item[0], ""), item[1], item[2], item[3], item[4]))
+    places = [STATUSES.index(item[0]) for item in ordered]
+    assert places == sorted(places)
