@@ -48,7 +48,8 @@ def test_the_wheel_carries_code_and_data_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     prompts = {Path(name).name for name in names if name.startswith("localspec/_data/prompts/")}
     assert prompts == {path.name for path in (ROOT / "assets" / "prompts").iterdir()}
-    assert "localspec/_data/models/README.md" in names
+    models = {Path(name).name for name in names if name.startswith("localspec/_data/models/")}
+    assert models == {path.name for path in (ROOT / "models").iterdir() if path.suffix != ".gguf"}
     assert {name.partition("/")[0] for name in names} == {"localspec", f"localspec-{localspec.__version__}.dist-info"}
     assert not [name for name in names if name.endswith((".gguf", ".pyc"))]
 
