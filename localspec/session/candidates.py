@@ -231,10 +231,7 @@ def _judge(
         or refusal_of(verdict, ratio, curated is not None)
     )
     kinship = nearest_relation(families, kinds)
-    reason = ""
-    if not refusal:
-        source, is_tried = (curated.source, curated.is_tried) if curated else ("", False)
-        reason = reason_of(verdict, kinship, ratio, source, is_tried, target, draft)
+    reason = "" if refusal else reason_of(verdict, kinship, ratio, curated, target, draft)
     candidate = Candidate(
         source=nomination.source,
         label=nomination.label,

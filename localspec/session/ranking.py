@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
+from localspec.catalog.curated import CuratedPair
 from localspec.catalog.facts import ModelFacts
 from localspec.catalog.families import MIN_TIMES_SMALLER, Family, is_same_line
 from localspec.catalog.pairing import PairStatus, PairVerdict
@@ -33,7 +34,7 @@ _RELATIONS = {
     SAME_KIND: "same family, version and kind as the target",
     SAME_VERSION: "same family and version as the target",
     SAME_LINE: "same family as the target in another version",
-    OTHER_LINE: "of another family than the target",
+    OTHER_LINE: "by its names of another family than the target",
 }
 
 
@@ -110,8 +111,7 @@ def reason_of(
     verdict: PairVerdict,
     kinship: int,
     ratio: float | None,
-    curated_source: str,
-    is_tried: bool,
+    curated: CuratedPair | None,
     target: ModelFacts,
     draft: ModelFacts | None,
 ) -> str:
@@ -122,9 +122,9 @@ def reason_of(
     if verdict.method not in RUNNABLE:
         parts.append(f"localspec cannot draft with {verdict.method} heads yet.")
     origin = _RELATIONS[kinship]
-    if curated_source:
-        tried = "measured with localspec" if is_tried else "not measured with localspec"
-        origin = f"on the curated list ({tried}; {curated_source}), {origin}"
+    if curated is not None:
+        tried = "measured with localspec" if curated.is_tried else "not measured with localspec"
+        origin = f"on the curated list ({tried}; {curated.source}), {origin}"
     parts.append(f"{origin[0].upper()}{origin[1:]}.")
     if ratio is None or draft is None:
         parts.append("What a draft step costs is unknown.")
@@ -142,6 +142,8 @@ def reason_of(
                 f"If checking {N_DRAFTED + 1} tokens cost as much as one, {N_DRAFTED} drafted tokens would pay "
                 f"from an acceptance of {100 * acceptance:.0f} % on."
             )
+    if curated is not None and curated.notes:
+        parts.append(curated.notes)
     parts.append(CAVEAT)
     return " ".join(parts)
 

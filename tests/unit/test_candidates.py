@@ -312,6 +312,7 @@ async def test_what_the_engine_cannot_draft_with_comes_after_what_it_can() -> No
     assert found[1].method == "eagle3"
     assert not found[1].is_runnable
     assert "localspec cannot draft with eagle3 heads yet" in found[1].reason
+    assert "A head." in found[1].reason
 
 
 async def test_heads_on_this_machine_that_fit_the_target() -> None:
