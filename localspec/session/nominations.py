@@ -66,13 +66,20 @@ class Nomination:
 
 
 def target_families(target: CandidateTarget, facts: ModelFacts) -> tuple[Family, ...]:
-    """Return the families that a target's names tell, the original models' first, with sizes from its header."""
+    """Return the families that a target's names tell, the original models' first.
+
+    Sizes that the names do not tell are the header's.
+    """
     names = (*target.base_models, *facts.base_models, target.repo, target.name, facts.title)
     families = [family for name in names if (family := parse_family(name)).line]
+    # Names are compared with names, as far as they tell sizes: they count parameters in one way.
+    active = facts.num_active_params if facts.num_experts else 0
     sized = [
-        replace(family, size_params=facts.num_params, active_params=facts.num_active_params)
-        if facts.num_params
-        else family
+        replace(
+            family,
+            size_params=family.size_params or facts.num_params,
+            active_params=family.active_params or active,
+        )
         for family in families
     ]
     return tuple({(family.line, family.version): family for family in reversed(sized)}.values())[::-1]

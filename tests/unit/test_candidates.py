@@ -462,8 +462,10 @@ async def test_cancelling_ends_the_search() -> None:
 
 
 def test_a_target_with_few_active_parameters_wants_a_smaller_draft() -> None:
-    sparse = replace(facts("Qwen3 30B A3B", params=30_000_000_000), num_active_params=3_000_000_000)
-    families = target_families(CandidateTarget(Path("x"), "Qwen3-30B-A3B"), sparse)
+    sparse = replace(
+        facts("A title", params=30_000_000_000), num_active_params=3_000_000_000, num_experts=128, num_experts_used=8
+    )
+    families = target_families(CandidateTarget(Path("x"), "Qwen3-30B"), sparse)
     hits = [hit("o/Qwen3-1.7B-GGUF"), hit("o/Qwen3-0.6B-GGUF"), hit("o/Tuned-GGUF", bases=("Qwen/Qwen3-0.5B",))]
     assert [each.repo for each in best_hits(families, hits)] == ["o/Qwen3-0.6B-GGUF", "o/Tuned-GGUF"]
 
