@@ -141,7 +141,7 @@ def vocabulary_difference(target: VocabularyView, draft: VocabularyView, has_sam
     difference = abs(target.n_tokens - draft.n_tokens)
     if difference > MAX_SIZE_DIFFERENCE:
         return (
-            f"the target has {target.n_tokens} tokens and the draft {draft.n_tokens}: "
+            f"the target has {target.n_tokens} tokens, the draft {draft.n_tokens}: "
             f"{difference} apart, at most {MAX_SIZE_DIFFERENCE} may be"
         )
     if has_same_texts:
