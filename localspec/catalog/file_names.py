@@ -16,6 +16,10 @@ _QUANTISED = re.compile(
     r"(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
+# llama.cpp looks for these words, with a hyphen after them (common/download.cpp). The case of `mtp-` counts there too:
+# whole models with MTP layers inside say `-MTP-` in their names.
+_SIDES = re.compile(r"(?<![a-z0-9])(?:eagle3|dflash|dspark)(?![a-z0-9])", re.IGNORECASE)
+_NOT_TYPABLE = re.compile(r"[^\w.-]+", re.ASCII)
 _WHOLE = re.compile(r"(?<![A-Za-z0-9])(?:BF16|FP?16|FP?32)(?![A-Za-z0-9])", re.IGNORECASE)
 
 
@@ -26,6 +30,16 @@ def is_model(name: str) -> bool:
         return False
     # Many models are named after the importance matrix that they were quantised with: those say how, too.
     return not (low.startswith("imatrix") or (stem_of(low).endswith("imatrix") and not quantisation_in(low)))
+
+
+def is_side_file(name: str) -> bool:
+    """Whether a file of this name drafts for one target only and is no model to run alone."""
+    return _SIDES.search(name) is not None or "mtp-" in name or name.startswith("MTP-")
+
+
+def typable(stem: str) -> str:
+    """Return a name as it is written behind the colon of REPO:NAME."""
+    return _NOT_TYPABLE.sub("-", stem)
 
 
 def stem_of(name: str) -> str:

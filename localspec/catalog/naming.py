@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from localspec.catalog.file_names import is_model, quantisation_in, shard_names, stem_of
+from localspec.catalog.file_names import is_model, is_side_file, quantisation_in, shard_names, stem_of, typable
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.hub.values import RepoReference, parse_reference
 from localspec.errors import ModelFileError, UsageError
@@ -101,9 +101,14 @@ def _of_repo(reference: RepoReference, found: Sequence[FoundModel]) -> list[Foun
 def _of_quantisation(reference: RepoReference, cached: list[FoundModel]) -> FoundModel:
     """Return the model of a repository that is meant."""
     word = reference.quantisation.casefold()
-    labels = [(model.quantisation.casefold(), stem_of(model.file_name).casefold(), model) for model in cached]
-    exact = [model for label, stem, model in labels if word in (label, stem, stem.rpartition("/")[2], "")]
-    matches = exact or [model for label, _, model in labels if label.startswith(word)]
+    # A file that only drafts for these models is meant by whoever names it in full.
+    models = [model for model in cached if not is_side_file(model.file_name.rpartition("/")[2])] or cached
+    readings = (
+        [model for model in models if word in ("", model.quantisation.casefold())],
+        [model for model in cached if word in _labels(model)],
+        [model for model in models if model.quantisation.casefold().startswith(word)],
+    )
+    matches = next((some for some in readings if some), [])
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -112,6 +117,11 @@ def _of_quantisation(reference: RepoReference, cached: list[FoundModel]) -> Foun
         f"{reference} is not on this machine.",
         f"Of this repository there is {_listed(_names(cached))}. To fetch the other: localspec pull {reference}",
     )
+
+
+def _labels(model: FoundModel) -> list[str]:
+    parts = stem_of(model.file_name).casefold().split("/")
+    return [parts[-1], *(typable(".".join(words)) for words in (parts[-1:], parts))]
 
 
 def _beginning_with(word: str, found: Sequence[FoundModel]) -> list[FoundModel]:
@@ -154,7 +164,7 @@ def _not_here(
     near = _nearest(argument, [key for model in found for key in _keys(model)])
     nearest = f"Nearest here: {_listed(near)}." if near else "`localspec models` lists what is here."
     if reference is not None:
-        return UsageError(f"{shown} is not on this machine.", f"To fetch it: localspec pull {reference}\n{nearest}")
+        return UsageError(f"{shown} is not on this machine.", f"{nearest} To fetch it: localspec pull {reference}")
     return UsageError(f"No model is called {shown}.", nearest)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localspec.catalog.file_names import group_names, is_model, quantisation_in, stem_of
+from localspec.catalog.file_names import group_names, is_model, is_side_file, quantisation_in, stem_of, typable
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.ollama import ollama_models
 from localspec.catalog.places import Place, PlaceKind
@@ -104,12 +104,14 @@ def _snapshot_models(
                 continue
             known.add(content)
             quantisation = quantisation_in(names[0]) or quantisation_in(prefix)
+            # The quantisation alone means the model, not what drafts for it.
+            label = typable(stem_of(names[0])) if is_side_file(names[0]) or not quantisation else quantisation
             yield _found(
                 folder,
                 names,
                 files,
                 "hugging face",
-                f"{repo}:{quantisation or stem_of(names[0])}",
+                f"{repo}:{label}",
                 repo=repo,
                 quantisation=quantisation,
                 commit=commit,

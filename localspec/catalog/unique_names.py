@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from localspec.catalog.file_names import stem_of
+from localspec.catalog.file_names import stem_of, typable
 from localspec.catalog.found_model import FoundModel
 
 _MAX_FOLDERS = 8
@@ -44,7 +44,7 @@ def _longer_names(model: FoundModel) -> list[str]:
     if model.place == "hugging face":
         commit = model.commit[:8]
         suffix = f"@{commit}" if model.name.endswith(f"@{commit}") else ""
-        inside = stem_of(model.file_name)
-        return [f"{model.repo}:{inside.rsplit('/', 1)[-1]}{suffix}", f"{model.repo}:{inside}{suffix}", path]
+        parts = stem_of(model.file_name).split("/")
+        return [f"{model.repo}:{typable('.'.join(words))}{suffix}" for words in (parts[-1:], parts)] + [path]
     folders = model.path.parts[-_MAX_FOLDERS:-1]
     return ["/".join((*folders[-count:], model.name)) for count in range(1, len(folders))] + [path]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from localspec.catalog.file_names import stem_of
+from localspec.catalog.file_names import stem_of, typable
 from localspec.catalog.naming import existing_file, resolve
 from localspec.catalog.places import folder_notes, places
 from localspec.catalog.scan import FoundModel, Scan, scan
@@ -152,7 +152,7 @@ def _missing(model: FoundModel) -> tuple[str, str]:
     else:
         message = f"{len(model.missing)} of its {num_files} files are missing in {model.path.parent}: {names}."
     if model.place == "hugging face":
-        label = model.quantisation or stem_of(model.file_name).rpartition("/")[2]
+        label = typable(stem_of(model.file_name).rpartition("/")[2])
         return message, f"To fetch what is missing: localspec pull {model.repo}:{label}"
     if model.place == "ollama":
         return message, f"To fetch it again: ollama pull {model.name}"
