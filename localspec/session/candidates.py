@@ -187,10 +187,8 @@ async def _nominate_remote(
     if not families:
         on_note("The target's names tell no family, so the Hub was not searched for smaller models of it.")
         return nominated
-    known = {one.curated.draft_repo for one in found if one.curated} | {
-        one.download[0].repo for one in found if one.download
-    }
-    num_asked = sum(one.download is not None for one in (*found, *nominated))
+    known = (*found, *nominated)
+    num_asked = sum(one.download is not None for one in known)
     nominated += await nominate_hub(
         target,
         families,

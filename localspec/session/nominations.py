@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from localspec.catalog.curated import CuratedPair, pairs_for
-from localspec.catalog.facts import DraftKind, ModelFacts
-from localspec.catalog.families import Family, is_same_line, is_sibling, no_draft_reason, parse_family, search_words
+from localspec.catalog.facts import ModelFacts
+from localspec.catalog.families import Family, is_same_line, parse_family
 from localspec.catalog.hub.values import Offer, OfferKind, RepoHit, RepoListing
 from localspec.catalog.pairing import PairMethod
-from localspec.errors import HubError, LocalspecError, OfflineError
+from localspec.errors import HubError, LocalspecError, OfflineError, UsageError
 from localspec.session.hub_access import HubAccess
-from localspec.session.ranking import relation
+from localspec.session.hub_hits import best_hits, families_of_hit, model_key, searches
 
 if TYPE_CHECKING:
     from localspec.session.library import ModelEntry
 
 CandidateSource = Literal["curated", "local", "hub", "built in"]
 
-NUM_SEARCHES = 3
 NUM_AT_ONCE = 4
 """Repositories whose headers are fetched side by side."""
-HEAD_KINDS = frozenset(get_args(DraftKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +136,25 @@ async def nominate_hub(
     families: Sequence[Family],
     access: HubAccess,
     max_repos: int,
-    known: Iterable[str],
+    known: Sequence[Nomination],
     on_done: Callable[[str, float], None],
 ) -> tuple[Nomination, ...]:
     """Return one offer of each of the most promising repositories with smaller siblings, headers fetched.
 
     Args:
-        known: repositories that are nominated already.
+        known: what is nominated already: the same repositories, and other conversions of the same models, are left out.
         on_done: hears after each repository of it and of the fraction that is done.
 
     Raises:
         HubError: the search failed.
     """
     hits: dict[str, RepoHit] = {}
-    for words in _searches(families):
+    for words in searches(families):
         hits.update({hit.repo: hit for hit in await access.search(words)})
-    for repo in (target.repo, *known):
-        hits.pop(repo, None)
-    repos = [hit.repo for hit in best_hits(families, tuple(hits.values()))][:max_repos]
+    taken = {target.repo, *(one.curated.draft_repo for one in known if one.curated)}
+    models = {model_key(parse_family(name)) for one in known if one.path for name in one.names}
+    best = best_hits(families, [hit for repo, hit in hits.items() if repo not in taken])
+    repos = [hit.repo for hit in best if models.isdisjoint(map(model_key, families_of_hit(hit)))][:max_repos]
     limit = asyncio.Semaphore(NUM_AT_ONCE)
     num_done = 0
 
@@ -186,30 +185,6 @@ async def nominate_own_heads(target: CandidateTarget, access: HubAccess) -> tupl
     return tuple([await _remote(target.repo, access, method=kind) for kind in kinds])
 
 
-def best_hits(families: Sequence[Family], hits: Sequence[RepoHit]) -> tuple[RepoHit, ...]:
-    """Return the hits that may be smaller siblings, the nearest kin first, one repository for each model.
-
-    Of several conversions of one model the one that is fetched most is taken.
-    """
-    best: dict[tuple[object, ...], tuple[tuple[int, ...], RepoHit]] = {}
-    for hit in hits:
-        own = parse_family(hit.repo)
-        # Embedding models and heads name a text model as their base.
-        if no_draft_reason(own) or HEAD_KINDS.intersection(own.variant):
-            continue
-        named = (replace(own, size_params=own.size_params or hit.num_params), *map(parse_family, hit.base_models))
-        family = next((one for one in named if any(is_sibling(target, one) for target in families)), None)
-        if family is None:
-            continue
-        nearness = min(relation(target, family) for target in families)
-        rank = (nearness, int(not family.size_params), -hit.downloads)
-        key = (family.line, family.version, family.size_params, family.variant)
-        if key not in best or rank < best[key][0]:
-            best[key] = (rank, hit)
-    ordered = sorted(best.values(), key=lambda item: (item[0], item[1].repo))
-    return tuple(dict.fromkeys(hit for _, hit in ordered))
-
-
 def pick_offer(listing: RepoListing, method: PairMethod, pattern: str = "") -> Offer:
     """Return what a repository offers for a method: a usual quantisation of a model, or a head of that kind.
 
@@ -220,18 +195,13 @@ def pick_offer(listing: RepoListing, method: PairMethod, pattern: str = "") -> O
 
     if pattern:
         files = tuple(file for file in listing.files if fnmatchcase(file.path, pattern))
+        if not files:
+            raise UsageError(f"{listing.repo} has no file {pattern}.", "Look at what it has with `localspec show`.")
         listing = replace(listing, files=files)
     kind: OfferKind = "model" if method == "draft" else method
     # A repository of nothing but a head may call its file by the model's name alone.
     is_named = any(offer.kind == kind for offer in offers(listing))
     return choose_offer(listing, "", kind if is_named else None)
-
-
-def _searches(families: Sequence[Family]) -> tuple[str, ...]:
-    words = [search_words(family) for family in families]
-    narrow = [found[0] for found in words if found]
-    wide = [word for found in words for word in found[1:]]
-    return tuple(dict.fromkeys((*narrow, *wide)))[:NUM_SEARCHES]
 
 
 def _local(entry: ModelEntry) -> Nomination:
