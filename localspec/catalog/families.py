@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MIN_TIMES_SMALLER = 4
-"""A draft that costs a quarter must already be right with 52 % of four tokens to lose nothing (metrics/prediction.py)."""
+"""At a quarter of the cost, four drafted tokens pay only from an acceptance of 52 % on (metrics/prediction.py)."""
 
 _VARIANTS = {
     "it": "instruct",
