@@ -15,6 +15,7 @@ from localspec.cli.services import Services
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
+from localspec.session.arguments import model_file
 from localspec.session.arms import build_arms
 from localspec.session.comparison import check_extent
 from localspec.session.loading import context_settings, sampling_settings, speculation_settings
@@ -57,15 +58,15 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
     check_extent(settings.bench.pairs, settings.bench.max_tokens)
     methods = cast("tuple[Method, ...]", choice.methods) or _default_methods(choice)
     if "draft" in methods and choice.draft is None:
-        raise UsageError("Drafting with a model needs a model.", "Give one with --draft FILE, or use --method ngram.")
+        raise UsageError("Drafting with a model needs a model.", "Give one with --draft MODEL, or use --method ngram.")
     if set(methods) == {"off"}:
         raise UsageError(
             "With --method off alone, there is nothing to compare.",
-            "Add --method ngram, or --method draft and --draft FILE.",
+            "Add --method ngram, or --method draft and --draft MODEL.",
         )
     return MeasurementPlan(
-        target=choice.target,
-        draft=choice.draft if "draft" in methods else None,
+        target=model_file(choice.target, settings),
+        draft=model_file(choice.draft, settings) if choice.draft is not None and "draft" in methods else None,
         context=context_settings(settings),
         arms=build_arms(methods, speculation_settings(settings, "off")),
         workloads=_workloads(choice),

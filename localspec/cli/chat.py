@@ -20,6 +20,7 @@ from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
 from localspec.engine.values import FinishReason, Method, SpeculationSettings, SpeculationState
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
+from localspec.session.arguments import model_file
 from localspec.session.conversation import Answer, Conversation
 from localspec.session.loading import (
     context_notes,
@@ -73,7 +74,7 @@ def _first_method(choice: ChatChoice, settings: Settings) -> Method:
     if method is None:
         method = "draft" if choice.draft is not None else "ngram"
     if method == "draft" and choice.draft is None:
-        raise UsageError("Drafting with a model needs a model.", "Give one with --draft FILE, or use --method ngram.")
+        raise UsageError("Drafting with a model needs a model.", "Give one with --draft MODEL, or use --method ngram.")
     return method
 
 
@@ -106,7 +107,8 @@ class _Chat:
     ) -> None:
         self._interruptions = interruptions
         self._engine = engine
-        self._choice = choice
+        self._target = model_file(choice.target, settings)
+        self._draft = None if choice.draft is None else model_file(choice.draft, settings)
         self._settings = settings
         self._method = method
         self._last_method: Method = method if method != "off" else ("draft" if choice.draft else "ngram")
@@ -123,8 +125,8 @@ class _Chat:
             loaded = self._interruptions.run(
                 load_models(
                     self._engine,
-                    self._choice.target,
-                    self._choice.draft,
+                    self._target,
+                    self._draft,
                     context_settings(self._settings),
                     self._speculation(self._method),
                     on_progress,

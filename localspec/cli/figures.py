@@ -6,13 +6,17 @@ from localspec.cli.screen import DASH
 
 GIB = 1024**3
 MIB = 1024**2
+KIB = 1024
 
 
 def bytes_text(size: int | None) -> str:
-    """Return a size in MiB or GiB."""
+    """Return a size in MiB or GiB, a small one in KiB."""
     if size is None:
         return DASH
-    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / MIB:.0f} MiB"
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}" if unit == GIB or size < 10 * unit else f"{size / unit:.0f} {name}"
+    return f"{size} bytes" if size else "0 MiB"
 
 
 def rate_text(per_second: float | None) -> str:
@@ -42,3 +46,31 @@ def milliseconds_number(seconds: float | None) -> str:
     if seconds is None:
         return DASH
     return f"{1000 * seconds:.0f}" if seconds >= 0.1 else f"{1000 * seconds:.1f}"
+
+
+def count_text(count: int | None) -> str:
+    """Return a count of parameters or downloads, such as `135M` or `8.2B`; a dash for 0, which stands for unknown."""
+    if not count:
+        return DASH
+    for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= 0.9995 * size:
+            value = count / size
+            return f"{value:.1f}{unit}" if value < 9.95 and unit != "M" else f"{value:.0f}{unit}"
+    return str(count)
+
+
+def duration_text(seconds: float | None) -> str:
+    """Return how long something still takes, roughly."""
+    if seconds is None:
+        return DASH
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def context_text(positions: int) -> str:
+    """Return a context length, such as `8192` or `128k`."""
+    if not positions:
+        return DASH
+    return f"{positions // 1024}k" if positions >= 16384 and positions % 1024 == 0 else str(positions)

@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 import click
 
 from localspec import __version__
-from localspec.cli import options
+from localspec.cli import completion, options
 from localspec.cli.failures import exit_code_of
+from localspec.cli.model_commands import COMMANDS
 from localspec.cli.services import Services
 from localspec.cli.signals import handle_interrupts
 from localspec.cli.streams import accept_any_text, check_output, prepare_streams
@@ -136,6 +137,10 @@ def chat(services: Services, /, **given: Any) -> int:
     )
 
 
+for _command in COMMANDS:
+    cli.add_command(_command)
+
+
 def run(arguments: Sequence[str], services: Services | None = None) -> int:
     """Carry out a command line and return its exit code.
 
@@ -150,6 +155,9 @@ def run(arguments: Sequence[str], services: Services | None = None) -> int:
 
 def main() -> NoReturn:
     """Carry out the command line of this process, and exit."""
+    if completion.is_asked():
+        # The shell reads what click prints, and click ends the process.
+        cli.main(prog_name="localspec", complete_var=completion.VARIABLE)
     prepare_streams()
     # Ctrl-C stays as the command leaves it, since nothing may break off the end of the process.
     sys.exit(_carry_out(sys.argv[1:], None))

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from localspec.cli.completion import complete_model
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 WORKLOADS = {
@@ -40,8 +42,9 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 class BenchChoice:
     """What to compare, and on what text; everything else is a setting."""
 
-    target: Path
-    draft: Path | None
+    target: str
+    """A path, or a name of a local model; likewise the draft."""
+    draft: str | None
     methods: tuple[str, ...]
     workloads: tuple[str, ...]
     prompt_file: Path | None
@@ -52,8 +55,9 @@ class BenchChoice:
 class ChatChoice:
     """Whom to chat with; everything else is a setting."""
 
-    target: Path
-    draft: Path | None
+    target: str
+    """A path, or a name of a local model; likewise the draft."""
+    draft: str | None
     method: str | None
     system: str
     max_tokens: int
@@ -73,10 +77,10 @@ def _together(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-target = click.argument("target", type=click.Path(path_type=Path), metavar="TARGET")
+target = click.argument("target", metavar="TARGET", shell_complete=complete_model)
 
 draft = click.option(
-    "--draft", type=click.Path(path_type=Path), metavar="FILE", help="A small model of the same family that drafts."
+    "--draft", metavar="MODEL", shell_complete=complete_model, help="A small model of the same family that drafts."
 )
 
 as_json = click.option(

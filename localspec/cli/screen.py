@@ -76,7 +76,7 @@ def say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[Report]:
+def progress(console: Console, first: str = "starting llama.cpp") -> Iterator[Report]:
     """Show what is going on: one line that changes on a terminal, otherwise a line whenever the description changes."""
     if not console.is_terminal:
         yield _plain_report(console)
@@ -89,7 +89,7 @@ def progress(console: Console) -> Iterator[Report]:
     )
     # Seldom, since drawing takes a core from what is being measured.
     with hidden_keys(), Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        task = bar.add_task("starting llama.cpp", total=None, share="", figure="")
+        task = bar.add_task(first, total=None, share="", figure="")
 
         def report(description: str, fraction: float, figure: str) -> None:
             share = f"{100 * fraction:.0f} %"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from localspec.catalog.hub.client import Hub
     from localspec.engine.interface import Engine
 
 
@@ -17,8 +18,16 @@ def start_engine() -> Engine:
     return EngineClient()
 
 
+def open_hub() -> Hub:
+    """Return the Hub that the environment names. Nothing is sent before it is asked something."""
+    from localspec.catalog.hub.client import Hub
+
+    return Hub()
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Makers of everything that is not a value."""
 
     make_engine: Callable[[], Engine] = start_engine
+    open_hub: Callable[[], Hub] = open_hub

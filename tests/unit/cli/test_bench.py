@@ -124,7 +124,7 @@ def test_options_reach_the_engine(model: Path, prompt: Path) -> None:
     [
         (("--workload", "sumary"), "chat, code, edit, extract, quote, story, summary"),
         (("--method", "off"), "nothing to compare"),
-        (("--method", "draft"), "--draft FILE"),
+        (("--method", "draft"), "--draft MODEL"),
         (("--n-min", "9", "--n-max", "4"), "n_min 9"),
         (("--max-tokens", "1"), "max-tokens"),
         (("--pairs", "0"), "pairs"),

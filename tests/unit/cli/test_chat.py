@@ -128,7 +128,7 @@ def test_a_missing_file_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_draft_needs_a_model(talk: Talk, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["chat", str(model), "--method", "draft"], Services(make_engine=FakeEngine)) == 2
-    assert "--draft FILE" in capsys.readouterr().err
+    assert "--draft MODEL" in capsys.readouterr().err
 
 
 def test_a_failed_answer_leaves_the_chat_running(talk: Talk) -> None:

@@ -1,0 +1,57 @@
+"""Shell completion: model names, offered by the shell itself."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+VARIABLE = "_LOCALSPEC_COMPLETE"
+"""Set by the shell's script when it asks for completions."""
+
+SHELLS = ("bash", "zsh", "fish")
+
+_HOW = {
+    "bash": '# bash: add to ~/.bashrc:  eval "$(localspec completion bash)"',
+    "zsh": '# zsh: add to ~/.zshrc:  eval "$(localspec completion zsh)"',
+    "fish": "# fish: localspec completion fish > ~/.config/fish/completions/localspec.fish",
+}
+
+
+def is_asked() -> bool:
+    """Return whether this process was started by a shell that completes a word."""
+    return bool(os.environ.get(VARIABLE))
+
+
+def complete_model(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names of local models that begin so, and let the shell complete paths beside them."""
+    from click.shell_completion import CompletionItem
+
+    from localspec.catalog.naming import complete
+    from localspec.errors import LocalspecError
+    from localspec.session.library import local_models
+    from localspec.settings import load_settings
+
+    try:
+        names = complete(incomplete, local_models(load_settings()))
+    except (LocalspecError, OSError):
+        # A shell that completes has nowhere to say what is wrong; the command itself will.
+        names = []
+    # Click's scripts split their lines at these.
+    shown = [name for name in names if name.isprintable() and "," not in name]
+    return [CompletionItem(name) for name in shown] or [CompletionItem(incomplete, type="file")]
+
+
+def print_script(command: click.Command, shell: str) -> int:
+    """Print what the shell has to run once, and return the exit code."""
+    from click.shell_completion import get_completion_class
+
+    completer = get_completion_class(shell)
+    assert completer is not None
+    print(_HOW[shell])
+    print(completer(command, {}, "localspec", VARIABLE).source())
+    return 0

@@ -1,0 +1,144 @@
+"""The commands about models: what is here, what the Hub has, pairs, downloads, kits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from localspec.cli import options
+from localspec.cli.completion import SHELLS, complete_model
+from localspec.cli.services import Services
+
+_YES = click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+
+_MODEL_HELP = "A model is a path, a name that `localspec models` shows, or OWNER/NAME[:QUANT] on the Hub."
+
+
+@click.command()
+@options.as_json
+@click.pass_obj
+def models(services: Services, is_json: bool) -> int:
+    """List the models on this machine."""
+    from localspec.cli.models import run_models
+
+    return run_models(services, is_json)
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="WORDS...")
+@click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="Most answers.")
+@options.as_json
+@click.pass_obj
+def search(services: Services, words: tuple[str, ...], limit: int, is_json: bool) -> int:
+    """Search the Hub for GGUF models, with sizes and known drafts."""
+    from localspec.cli.search import run_search
+
+    return run_search(services, " ".join(words), limit, is_json)
+
+
+@click.command(epilog=_MODEL_HELP)
+@click.argument("model", metavar="MODEL", shell_complete=complete_model)
+@click.option("--hub", "is_remote", is_flag=True, help="Look on the Hub even if the model is here.")
+@options.as_json
+@click.pass_obj
+def show(services: Services, model: str, is_remote: bool, is_json: bool) -> int:
+    """Show what a model is, before a byte of weights is fetched."""
+    from localspec.cli.show import run_show
+
+    return run_show(services, model, is_remote, is_json)
+
+
+@click.command(epilog=_MODEL_HELP)
+@click.argument("target", metavar="TARGET", shell_complete=complete_model)
+@click.argument("draft", required=False, metavar="[DRAFT]", shell_complete=complete_model)
+@click.option("--local", "is_local", is_flag=True, help="Look for drafts on this machine only.")
+@options.as_json
+@click.pass_obj
+def pair(services: Services, target: str, draft: str | None, is_local: bool, is_json: bool) -> int:
+    """Say whether DRAFT can draft for TARGET; without DRAFT, list the drafts that can.
+
+    Only headers are read, those of models on the Hub too. The exit code is 0 for a pair and 1 for none.
+    """
+    from localspec.cli.pair import run_pair
+
+    return run_pair(services, target, draft, is_local, is_json)
+
+
+@click.command(
+    epilog=f"{_MODEL_HELP}\n\nWithout QUANT the one with four bits or so is taken; `localspec show` lists all."
+)
+@click.argument("reference", metavar="OWNER/NAME[:QUANT]")
+@click.option(
+    "--draft",
+    default="auto",
+    show_default=True,
+    metavar="auto|OWNER/NAME[:QUANT]|none",
+    help="Which draft to fetch with it; auto takes the first that `localspec pair` finds.",
+)
+@click.option("--force", "is_forced", is_flag=True, help="Fetch a draft that is no pair all the same.")
+@_YES
+@options.as_json
+@click.pass_obj
+def pull(services: Services, reference: str, draft: str, is_forced: bool, is_sure: bool, is_json: bool) -> int:
+    """Fetch a model from the Hub, and a draft for it.
+
+    What is fetched and how large it is stands there first. A download that was broken off goes on where it ended.
+    """
+    from localspec.cli.pull import run_pull
+
+    return run_pull(services, reference, draft, is_forced, is_sure, is_json)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="MODEL...", shell_complete=complete_model)
+@click.option("--partial", "with_partials", is_flag=True, help="Remove what broken-off downloads left.")
+@_YES
+@click.pass_obj
+def remove(services: Services, names: tuple[str, ...], with_partials: bool, is_sure: bool) -> int:
+    """Remove models from localspec's folder or the Hugging Face cache."""
+    from localspec.cli.remove import run_remove
+
+    return run_remove(services, names, with_partials, is_sure)
+
+
+@click.group()
+def kit() -> None:
+    """Carry a pair of models to a machine without network."""
+
+
+@kit.command("export", epilog=_MODEL_HELP)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("target", metavar="TARGET", shell_complete=complete_model)
+@click.argument("draft", required=False, metavar="[DRAFT]", shell_complete=complete_model)
+@options.as_json
+@click.pass_obj
+def kit_export(services: Services, folder: Path, target: str, draft: str | None, is_json: bool) -> int:
+    """Copy models and their SHA-256 sums into FOLDER."""
+    from localspec.cli.kit import run_export
+
+    return run_export(services, folder, target, draft, is_json)
+
+
+@kit.command("import")
+@click.argument("folder", type=click.Path(path_type=Path))
+@options.as_json
+@click.pass_obj
+def kit_import(services: Services, folder: Path, is_json: bool) -> int:
+    """Verify the kit in FOLDER and copy its models into localspec's folder."""
+    from localspec.cli.kit import run_import
+
+    return run_import(services, folder, is_json)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> int:
+    """Print the script that completes commands and model names in SHELL."""
+    from localspec.cli.completion import print_script
+
+    return print_script(context.find_root().command, shell)
+
+
+COMMANDS: tuple[click.Command, ...] = (models, search, show, pair, pull, remove, kit, completion)

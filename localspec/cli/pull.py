@@ -1,0 +1,168 @@
+"""`localspec pull`: a target and its draft from the Hub."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from localspec.catalog.curated import curated_folders, read_curated
+from localspec.cli.errand import stepper
+from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
+from localspec.cli.figures import bytes_text
+from localspec.cli.interruption import Interruptions
+from localspec.cli.pair import SENTENCES, verdict_record
+from localspec.cli.screen import Report, notices_console, print_table, progress, results_console, say, table
+from localspec.cli.services import Services
+from localspec.cli.text import one_line
+from localspec.cli.transfers import transfer_printer
+from localspec.engine.interface import Engine
+from localspec.errors import UsageError
+from localspec.session.library import local_models, read_library, scan_models
+from localspec.session.pulling import PAIRED, PullPlan, plan_pull
+from localspec.session.records import encode_record
+from localspec.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from localspec.catalog.hub.client import Hub
+
+SCHEMA = 1
+
+
+def run_pull(services: Services, reference: str, draft: str, is_forced: bool, is_sure: bool, is_json: bool) -> int:
+    """Say what is to be fetched, fetch it, and return the exit code."""
+    settings = load_settings()
+    console = results_console(is_json)
+    hub = services.open_hub()
+    with Interruptions(say_notice) as interruptions:
+        engine = services.make_engine()
+        try:
+            with progress(notices_console(), "asking the Hub") as report:
+                plan = interruptions.run(_plan(engine, hub, settings, reference, draft, report))
+            show_plan(console, plan)
+            check_plan(plan, is_forced)
+            if not is_sure and plan.missing_bytes and sys.stdin is not None and sys.stdin.isatty():
+                with interruptions.allowed():
+                    is_wanted = click.confirm(f"Fetch {bytes_text(plan.missing_bytes)}?", default=True, err=True)
+                if not is_wanted:
+                    say_notice("Nothing was fetched.")
+                    return EXIT_FAILED
+            try:
+                with progress(notices_console(), "fetching") as report:
+                    paths = interruptions.run(_fetch(hub, plan, report))
+            except KeyboardInterrupt:
+                say_notice("What has come is kept; the same command goes on with it.")
+                raise
+        finally:
+            interruptions.run(_close(engine, hub), is_stoppable=False)
+        names = _names(settings, paths)
+        _show_result(console, plan, names)
+        if is_json:
+            print(encode_record(pull_record(plan, paths, names)))
+        return EXIT_DONE
+
+
+async def _plan(engine: Engine, hub: Hub, settings: Settings, reference: str, draft: str, report: Report) -> PullPlan:
+    curated = read_curated(curated_folders())
+    local = await read_library(engine, scan_models(settings).models) if draft == "auto" else ()
+    return await plan_pull(
+        engine,
+        hub,
+        reference,
+        draft,
+        curated.pairs,
+        local,
+        stepper(report),
+        lambda note: say_notice(f"note: {one_line(note)}"),
+    )
+
+
+async def _fetch(hub: Hub, plan: PullPlan, report: Report) -> tuple[Path, ...]:
+    from localspec.catalog.hub.queue import Downloads
+
+    wanted = [(part.listing, part.offer) for part in plan.parts]
+    return await Downloads(hub).fetch(wanted, transfer_printer(report))
+
+
+async def _close(engine: Engine, hub: Hub) -> None:
+    await hub.close()
+    await engine.close()
+
+
+def check_plan(plan: PullPlan, is_forced: bool) -> None:
+    """Refuse to fetch a draft that cannot draft for its target.
+
+    Raises:
+        UsageError: it is no pair, and nobody insists.
+    """
+    verdict = plan.verdict
+    if verdict is None or plan.draft is None or verdict.status in PAIRED or is_forced:
+        return
+    raise UsageError(
+        f"{plan.draft.label} is {SENTENCES[verdict.status].replace('cannot be said', 'perhaps')} no draft for "
+        f"{plan.target.label}: {verdict.reason}"
+        if verdict.status == "UNKNOWN"
+        else f"{plan.draft.label} cannot draft for {plan.target.label}: {verdict.reason}",
+        "Nothing was fetched. --draft auto looks for another, --draft none fetches none, --force fetches it anyway.",
+    )
+
+
+def show_plan(console: Console, plan: PullPlan) -> None:
+    """Print what is to be fetched and why this draft."""
+    grid = table("To fetch", "", "Size", "Still to come")
+    grid.columns[1].justify = "left"
+    for role, part in zip(("target", "draft"), plan.parts, strict=False):
+        missing = bytes_text(part.missing_bytes) if part.missing_bytes else "all here"
+        grid.add_row(role, one_line(part.label), bytes_text(part.offer.size_bytes), missing)
+    print_table(console, grid)
+    if plan.draft_here:
+        say(console, one_line(f"The draft is here already: {plan.draft_here}."))
+    if plan.verdict is not None:
+        reason = f": {plan.verdict.reason}" if plan.verdict.reason else ""
+        say(console, one_line(f"Target and draft: {SENTENCES[plan.verdict.status]}{reason}."))
+        for note in plan.verdict.notes:
+            say(console, one_line(f"note: {note}"), indent=2)
+    if plan.remark:
+        say(console, one_line(plan.remark))
+
+
+def _names(settings: Settings, paths: tuple[Path, ...]) -> tuple[str, ...]:
+    by_path = {model.path.resolve(): model.name for model in local_models(settings)}
+    return tuple(by_path.get(path.resolve(), str(path)) for path in paths)
+
+
+def _show_result(console: Console, plan: PullPlan, names: tuple[str, ...]) -> None:
+    draft = names[1] if len(names) > 1 else plan.draft_here
+    console.print()
+    say(console, one_line(f"Here now: {', '.join(names)}"))
+    command = f"localspec bench {names[0]}" + (f" --draft {draft}" if draft else " --method ngram")
+    say(console, "To see whether speculation pays:")
+    console.print(f"  {one_line(command)}", soft_wrap=True)
+
+
+def pull_record(plan: PullPlan, paths: tuple[Path, ...], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the document of `pull --json`."""
+    models = [
+        {
+            "role": role,
+            "name": name,
+            "path": str(path),
+            "repo": part.listing.repo,
+            "commit": part.listing.commit,
+            "quantisation": part.offer.quantisation,
+            "size_bytes": part.offer.size_bytes,
+            "fetched_bytes": part.missing_bytes,
+            "files": [{"path": file.path, "sha256": file.sha256 or None} for file in part.offer.files],
+        }
+        for role, part, path, name in zip(("target", "draft"), plan.parts, paths, names, strict=False)
+    ]
+    return {
+        "schema": SCHEMA,
+        "models": models,
+        "draft_here": plan.draft_here or None,
+        "verdict": None if plan.verdict is None else verdict_record(plan.verdict),
+        "remark": plan.remark or None,
+    }

@@ -1,0 +1,151 @@
+"""What a download would bring, decided before a byte of weights is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localspec.catalog.curated import CuratedPair
+from localspec.catalog.pairing import PairVerdict
+from localspec.engine.interface import Engine
+from localspec.errors import LocalspecError
+from localspec.session.candidates import Candidate, find_candidates
+from localspec.session.header_questions import ask_verdicts
+from localspec.session.library import ModelEntry
+from localspec.session.located import LocatedModel, OnStep, locate_on_hub
+
+if TYPE_CHECKING:
+    from localspec.catalog.hub.client import Hub
+    from localspec.catalog.hub.values import Offer, RepoListing
+
+PAIRED = ("PAIR", "PAIR_WITH_NOTE")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """One model to fetch."""
+
+    label: str
+    listing: RepoListing
+    offer: Offer
+    missing_bytes: int
+    """What is still to be fetched of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullPlan:
+    """What is fetched, and which draft goes with it."""
+
+    target: PlannedPart
+    draft: PlannedPart | None
+    """None if none was wanted or found, or if it is here."""
+    draft_here: str
+    """Name of a local model that is the draft; empty if there is none."""
+    verdict: PairVerdict | None
+    """On target and draft."""
+    remark: str
+    """Why this draft, or why none."""
+
+    @property
+    def parts(self) -> tuple[PlannedPart, ...]:
+        """Everything to fetch, the target first."""
+        return (self.target,) if self.draft is None else (self.target, self.draft)
+
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes to fetch."""
+        return sum(part.missing_bytes for part in self.parts)
+
+
+async def plan_pull(
+    engine: Engine,
+    hub: Hub,
+    reference: str,
+    draft: str,
+    curated: Sequence[CuratedPair],
+    local: Sequence[ModelEntry],
+    on_step: OnStep,
+    on_note: Callable[[str], None],
+) -> PullPlan:
+    """Return what to fetch. Only headers are fetched for it.
+
+    Args:
+        engine: compares vocabularies.
+        hub: where from.
+        reference: OWNER/NAME[:QUANT] of the target.
+        draft: `auto`, `none`, or an OWNER/NAME[:QUANT].
+        curated: pairs that are known.
+        local: models that are here.
+        on_step: progress.
+        on_note: hears what kept part of the search from being done.
+
+    Raises:
+        UsageError: a repository or quantisation does not exist.
+        HubError: the Hub could not be asked or refused.
+    """
+    target = await locate_on_hub(hub, reference, on_step)
+    part = _part(target.label, *_download(target))
+    if draft == "none":
+        return PullPlan(part, None, "", None, "")
+    if draft != "auto":
+        other = await locate_on_hub(hub, draft, on_step)
+        verdict = (await ask_verdicts(engine, target.path, [other.path]))[other.path]
+        if isinstance(verdict, LocalspecError):
+            verdict = PairVerdict("UNKNOWN", verdict.message)
+        return PullPlan(part, _part(other.label, *_download(other)), "", verdict, "")
+    candidates = await find_candidates(
+        engine, target.as_target(), curated=curated, local=local, hub=hub, on_progress=on_step, on_note=on_note
+    )
+    best = next((one for one in candidates if one.is_runnable and one.method == "draft" and _is_pair(one)), None)
+    if best is None:
+        return PullPlan(part, None, "", None, _why_none(candidates))
+    if best.download is None:
+        return PullPlan(part, None, best.label, best.verdict, best.reason)
+    return PullPlan(part, _part(best.label, *best.download), "", best.verdict, best.reason)
+
+
+def _is_pair(candidate: Candidate) -> bool:
+    return candidate.verdict is not None and candidate.verdict.status in PAIRED
+
+
+def _why_none(candidates: Sequence[Candidate]) -> str:
+    refused = [one for one in candidates if one.refusal]
+    reasons = "; ".join(f"{one.label}: {one.refusal}" for one in refused[:2])
+    more = f" ({reasons}{' …' if len(refused) > 2 else ''})" if reasons else ""
+    return f"No draft was found for it{more}. N-gram drafting needs none: localspec bench --method ngram."
+
+
+def _download(model: LocatedModel) -> tuple[RepoListing, Offer]:
+    assert model.listing is not None and model.offer is not None
+    return model.listing, model.offer
+
+
+def _part(label: str, listing: RepoListing, offer: Offer) -> PlannedPart:
+    return PlannedPart(label, listing, offer, missing_bytes(listing, offer))
+
+
+def missing_bytes(listing: RepoListing, offer: Offer, cache: Path | None = None) -> int:
+    """Return how much of an offer is not in the cache yet; what broken-off downloads left counts as there."""
+    from localspec.catalog.hub.cache_layout import blob_path, hub_cache, is_whole, snapshot_path
+    from localspec.catalog.hub.partials import partial_path
+
+    cache = hub_cache() if cache is None else cache
+    missing = 0
+    for file in offer.files:
+        if is_whole(snapshot_path(cache, listing.repo, listing.commit, file.path), file.size_bytes):
+            continue
+        missing += file.size_bytes
+        if file.sha256:
+            blob = blob_path(cache, listing.repo, file.sha256)
+            part = _size(partial_path(blob))
+            missing -= file.size_bytes if is_whole(blob, file.size_bytes) else min(part, file.size_bytes)
+    return missing
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
