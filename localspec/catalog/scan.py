@@ -17,7 +17,7 @@ from localspec.catalog.places import Place, PlaceKind
 from localspec.catalog.unique_names import with_unique_names
 from localspec.catalog.walk import MAX_ENTRIES, Facts, Walk
 
-__all__ = ["FoundModel", "Scan", "find_models", "scan"]
+__all__ = ["FoundModel", "Scan", "scan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Scan:
     """Sentences on what could not be looked at."""
 
 
-def find_models(places: Sequence[Place]) -> tuple[FoundModel, ...]:
-    """Return the models of all places, each once, however many ways lead to its folder."""
-    return scan(places).models
-
-
 def scan(places: Sequence[Place], max_entries: int = MAX_ENTRIES) -> Scan:
-    """Return the models of all places, and notes on what was not looked at."""
+    """Return the models of all places, each once however many ways lead to its folder.
+
+    Args:
+        places: in order of precedence.
+        max_entries: of one place; then the search stops, with a note.
+    """
     walk = Walk(max_entries)
     models: list[FoundModel] = []
     notes: list[str] = []

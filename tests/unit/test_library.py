@@ -166,13 +166,21 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(models=ModelsGroup(folders=(tmp_path / "mine", tmp_path / "gone")))
 
 
-async def test_an_argument_is_a_name_or_a_path(settings: Settings, tmp_path: Path) -> None:
+def test_models_come_from_all_places_with_notes_on_the_others(settings: Settings, tmp_path: Path) -> None:
     _models(tmp_path / "mine", "mine-Q4_0")
     _models(tmp_path / "LOCALSPEC_DATA" / "models", "own")
     _models(tmp_path / "LOCALSPEC_CACHE" / "demo", "smollm2-135m-f16")
-    _models(tmp_path / "elsewhere", "other")
-    assert [model.name for model in local_models(settings)] == ["own", "smollm2-135m-f16", "mine-Q4_0"]
+    assert [(model.name, model.place) for model in local_models(settings)] == [
+        ("own", "localspec"),
+        ("smollm2-135m-f16", "demo"),
+        ("mine-Q4_0", "folder"),
+    ]
     assert scan_models(settings).notes == (f"The folder {tmp_path / 'gone'} of the settings is not there.",)
+
+
+async def test_an_argument_is_a_name_or_a_path(settings: Settings, tmp_path: Path) -> None:
+    _models(tmp_path / "mine", "mine-Q4_0")
+    _models(tmp_path / "elsewhere", "other")
     assert (await find_model("mine", settings)).path == tmp_path / "mine" / "mine-Q4_0.gguf"
     assert (await find_model(str(tmp_path / "elsewhere" / "other.gguf"), settings)).name == "other"
     with pytest.raises(UsageError):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from localspec.catalog.file_names import group_names, is_model, quantisation_in, shard_names, stem_of
 from localspec.catalog.places import Place, PlaceKind
-from localspec.catalog.scan import FoundModel, find_models, scan
+from localspec.catalog.scan import FoundModel, scan
 
 MODEL = "application/vnd.ollama.image.model"
 
@@ -24,7 +24,7 @@ def _put(path: Path, num_bytes: int = 4) -> Path:
 
 
 def _found(folder: Path, kind: PlaceKind = "folder") -> dict[str, FoundModel]:
-    models = find_models([Place(kind, folder)])
+    models = scan([Place(kind, folder)]).models
     assert len({model.name for model in models}) == len(models)
     return {model.name: model for model in models}
 
@@ -141,7 +141,7 @@ def test_a_folder_with_too_many_entries_is_noted(tmp_path: Path) -> None:
 
 def test_a_model_that_two_ways_lead_to_is_found_once(tmp_path: Path) -> None:
     _put(tmp_path / "a" / "x.gguf")
-    found = find_models([Place("demo", tmp_path / "a"), Place("folder", tmp_path), Place("folder", tmp_path / "a")])
+    found = scan([Place("demo", tmp_path / "a"), Place("folder", tmp_path), Place("folder", tmp_path / "a")]).models
     assert [(model.name, model.place) for model in found] == [("x", "demo")]
 
 
@@ -248,7 +248,7 @@ def test_hostile_names_are_kept_as_they_are(tmp_path: Path) -> None:
 def test_places_that_cannot_be_looked_at_raise_nothing(kind: PlaceKind, tmp_path: Path) -> None:
     file = _put(tmp_path / "file")
     for folder in (file, tmp_path / "gone", Path("nul\0inside"), tmp_path):
-        assert find_models([Place(kind, folder)]) == ()
+        assert scan([Place(kind, folder)]).models == ()
 
 
 def test_a_folder_without_rights_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
