@@ -156,8 +156,12 @@ def test_without_a_vocabulary_it_cannot_be_said() -> None:
 
 def target_header(**changes: Any) -> GgufHeader:
     """Return a model of 36 layers, 4096 wide, with 1000 tokens."""
-    values = {"qwen3__embedding_length": 4096, "qwen3__block_count": 36, "tokenizer__ggml__tokens": tokens(1000)}
-    return replace(header("target.gguf", **(values | changes)), vocabulary_fingerprint="ab")
+    values: dict[str, Any] = {
+        "qwen3__embedding_length": 4096,
+        "qwen3__block_count": 36,
+        "tokenizer__ggml__tokens": tokens(1000),
+    }
+    return replace(header("target.gguf", **values, **changes), vocabulary_fingerprint="ab")
 
 
 def tokens(count: int) -> ArrayValue:
