@@ -19,25 +19,27 @@ class Retries:
     def __init__(self, sleep: Sleep) -> None:
         self._sleep = sleep
         self._num_idle = 0
+        self._is_idle = True
         self._has_fetched = False
 
     def start_file(self) -> None:
         """Begin with another file, with new patience."""
-        self._num_idle = 0
+        self._num_idle, self._is_idle = 0, True
 
     def note_bytes(self) -> None:
         """Say that this try brought bytes which were not there before."""
-        self._num_idle = 0
-        self._has_fetched = True
+        self._is_idle, self._has_fetched = False, True
 
     async def pause(self, error: LocalspecError, on_wait: Callable[[], None]) -> None:
         """Wait before the next try, calling `on_wait` first; or raise `error`, if there is to be no other try."""
-        self._num_idle += 1
+        self._num_idle = self._num_idle + 1 if self._is_idle else 0
+        self._is_idle = True
         is_transient = getattr(error, "is_transient", False)
         if isinstance(error, OfflineError):
             # Without a network from the start, a person wants to know at once; a network that went may come again.
             is_transient = self._has_fetched
-        wait_s = max(_DELAYS_S[min(self._num_idle, len(_DELAYS_S)) - 1], getattr(error, "retry_after_s", None) or 0.0)
+        delay_s = _DELAYS_S[min(max(self._num_idle, 1), len(_DELAYS_S)) - 1]
+        wait_s = max(delay_s, getattr(error, "retry_after_s", None) or 0.0)
         if not is_transient or self._num_idle >= _MAX_IDLE_TRIES or wait_s > _LONGEST_WAIT_S:
             raise error
         on_wait()
