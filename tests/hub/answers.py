@@ -45,6 +45,8 @@ class Answering(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "TestHub"
     sys_version = ""
+    # Headers and bodies go out separately; together with delayed acknowledgements that would cost 40 ms an answer.
+    disable_nagle_algorithm = True
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002

@@ -17,6 +17,7 @@ from localspec.catalog.hub.failures import (
     Asked,
     ForeignRefusalError,
     TransientHubError,
+    no_web_address,
     not_the_hub,
     offline_mode,
     translated,
@@ -33,7 +34,7 @@ from localspec.catalog.hub.transport import (
     timeout,
 )
 from localspec.catalog.hub.values import RemoteFile, RepoFile, RepoHit, RepoListing
-from localspec.errors import DownloadError, HubError, LocalspecError
+from localspec.errors import DownloadError, HubError
 
 if TYPE_CHECKING:
     import httpx2
@@ -154,7 +155,7 @@ class Hub:
         # As huggingface_hub does: without this header it is some proxy or login page that answers.
         if found.commit_hash != listing.commit:
             raise not_the_hub(asked)
-        location = urljoin(url, found.location)
+        location, sends_token = _address(url, found.location, self._endpoint, asked)
         return RemoteFile(
             repo=listing.repo,
             commit=listing.commit,
@@ -162,7 +163,7 @@ class Hub:
             url=location,
             etag=_etag(found.etag, file, asked),
             size_bytes=_size(found.size, file, asked),
-            sends_token=_may_get_token(location, self._endpoint, asked),
+            sends_token=sends_token,
         )
 
     @asynccontextmanager
@@ -279,10 +280,11 @@ def _size(said: int | None, file: RepoFile, asked: Asked) -> int:
     return size
 
 
-def _may_get_token(location: str, endpoint: str, asked: Asked) -> bool:
-    failure: LocalspecError
+def _address(own: str, location: str, endpoint: str, asked: Asked) -> tuple[str, bool]:
+    """Return where a file lies, and whether the token may go there."""
     try:
-        return is_hub(location, endpoint)
+        url = urljoin(own, location)
+        return url, is_hub(url, endpoint)
     except ValueError:
-        failure = HubError(f"{asked.what}: the Hub sends us to an address that is not a web address.")
+        failure = no_web_address(asked)
     raise failure

@@ -179,7 +179,7 @@ def _unreachable(error: BaseException, asked: Asked) -> LocalspecError:
     if isinstance(error, httpx2.TooManyRedirects):
         return too_many_redirects(asked)
     if isinstance(error, httpx2.UnsupportedProtocol | httpx2.InvalidURL):
-        return HubError(f"{asked.endpoint} led to an address that is not a web address.", "Check HF_ENDPOINT.")
+        return no_web_address(asked)
     if isinstance(error, httpx2.LocalProtocolError):
         return HubError("The request cannot be sent as it stands.", "Check HF_TOKEN and proxy variables for odd signs.")
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
@@ -194,6 +194,13 @@ def _unreachable(error: BaseException, asked: Asked) -> LocalspecError:
 def too_many_redirects(asked: Asked) -> HubError:
     """Return the failure of being sent from address to address without an end."""
     return HubError(f"{asked.what}: the Hub sends us round in circles.", "Check HF_ENDPOINT and the proxy.")
+
+
+def no_web_address(asked: Asked) -> HubError:
+    """Return the failure of being sent to something like a file."""
+    return HubError(
+        f"{asked.what}: the Hub sends us to an address that is not a web address.", "Check HF_ENDPOINT and the proxy."
+    )
 
 
 def _reason(chain: list[BaseException]) -> str:

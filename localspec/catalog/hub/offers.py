@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import PurePosixPath
 
 from localspec.catalog.file_names import is_model, quantisation_in, shard_names, stem_of
@@ -116,18 +117,15 @@ def _told_apart(found: Iterable[Offer]) -> list[Offer]:
     """Give offers of one kind and label their names instead, and number those that are still alike."""
     every = list(found)
     alike = Counter((offer.kind, offer.quantisation) for offer in every)
-    told = [
-        replace(offer, quantisation=_full_label(offer)) if alike[offer.kind, offer.quantisation] > 1 else offer
-        for offer in every
-    ]
-    seen: Counter[tuple[str, str]] = Counter()
-    result = []
-    for offer in told:
-        key = (offer.kind, offer.quantisation)
-        seen[key] += 1
-        suffix = f"-{seen[key]}" if seen[key] > 1 else ""
-        result.append(replace(offer, quantisation=offer.quantisation + suffix) if suffix else offer)
-    return result
+    used: set[tuple[str, str]] = set()
+    told = []
+    for offer in every:
+        label = offer.quantisation if alike[offer.kind, offer.quantisation] == 1 else _full_label(offer)
+        free = (f"{label}-{number}" if number > 1 else label for number in count(1))
+        label = next(each for each in free if (offer.kind, each) not in used)
+        used.add((offer.kind, label))
+        told.append(replace(offer, quantisation=label))
+    return told
 
 
 def _full_label(offer: Offer) -> str:

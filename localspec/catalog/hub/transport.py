@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from localspec.catalog.hub.failures import Asked, ForeignRefusalError, too_many_redirects, translated
+from localspec.catalog.hub.failures import Asked, ForeignRefusalError, no_web_address, too_many_redirects, translated
 from localspec.errors import DownloadError, HubError, LocalspecError
 
 if TYPE_CHECKING:
@@ -145,18 +145,19 @@ async def _answer(
     """Follow redirects to an answer that is no redirect and no failure."""
     last = "" if wanted.end is None else str(wanted.end - 1)
     common = {"Range": f"bytes={wanted.start}-{last}", "Accept-Encoding": "identity"}
-    url = wanted.url
+    url, location = wanted.url, ""
     for _ in range(MAX_REDIRECTS + 1):
         failure: LocalspecError | None = None
         response = None
         try:
+            url = urljoin(url, location)
             at_hub = is_hub(url, endpoint)
             own = dict(hub_headers) if at_hub else {"user-agent": hub_headers.get("user-agent", "localspec")}
             request = client.build_request("GET", url, headers={**own, **common}, timeout=timeout())
             response = await client.send(request, stream=True, follow_redirects=False)
             failure = await _failure(response, at_hub, asked)
         except ValueError:
-            failure = HubError(f"{asked.what}: the Hub sends us to an address that is not a web address.")
+            failure = no_web_address(asked)
         except Exception as error:
             failure = translated(error, asked)
         if failure is not None:
@@ -168,7 +169,6 @@ async def _answer(
             return response
         location = response.headers["Location"]
         await response.aclose()
-        url = urljoin(url, location)
     raise too_many_redirects(asked)
 
 
