@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 from math import prod
 from pathlib import Path
@@ -73,6 +74,31 @@ def test_long_arrays_are_cut(tmp_path: Path) -> None:
     assert header.metadata["tokenizer.ggml.tokens"] == ArrayValue("str", 320, ("<unk>", "<s>", "</s>", "<0x00>"))
     assert header.tensors == ()
     assert header.num_tensors == 21
+
+
+def test_the_vocabulary_has_a_fingerprint(tmp_path: Path) -> None:
+    first = read_header(str(tiny_gguf.write_llama(tmp_path / "first.gguf", n_embd=70)))
+    second = read_header(str(tiny_gguf.write_llama(tmp_path / "second.gguf", n_embd=16, seed=5)), with_tensors=False)
+    padded = read_header(str(tiny_gguf.write_llama(tmp_path / "padded.gguf", pad_vocab=1)))
+    split = read_header(str(tiny_gguf.write_llama(tmp_path / "split.gguf", shards=3)).replace("-00001-", "-00003-"))
+    assert re.fullmatch("[0-9a-f]{32}", first.vocabulary_fingerprint)
+    assert first.vocabulary_fingerprint == second.vocabulary_fingerprint == split.vocabulary_fingerprint
+    assert padded.vocabulary_fingerprint != first.vocabulary_fingerprint
+
+
+@pytest.mark.parametrize(("used", "is_sound"), [((2, 4), True), ((2, 0), False), ((2, 9), False)])
+def test_each_layer_may_use_its_own_number_of_experts(used: tuple[int, ...], is_sound: bool, tmp_path: Path) -> None:
+    raw = damaged_gguf.whole()
+    raw.entries[b"llama.expert_count"] = damaged_gguf.integer(8)
+    counts = [struct.pack("<i", count) for count in used]
+    raw.entries[b"llama.expert_used_count"] = damaged_gguf.array(damaged_gguf.I32, counts)
+    path = tmp_path / "experts.gguf"
+    path.write_bytes(raw.encode())
+    if is_sound:
+        assert read_header(str(path)).metadata["llama.expert_used_count"] == ArrayValue("i32", 2, used)
+    else:
+        with pytest.raises(ModelFileError, match=rf"expert_used_count is {used[1]}"):
+            read_header(str(path))
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
