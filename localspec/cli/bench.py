@@ -15,7 +15,7 @@ from localspec.cli.services import Services
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
-from localspec.session.arguments import model_file
+from localspec.session.arguments import named_model
 from localspec.session.arms import build_arms
 from localspec.session.comparison import check_extent
 from localspec.session.loading import context_settings, sampling_settings, speculation_settings
@@ -65,8 +65,8 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
             "Add --method ngram, or --method draft and --draft MODEL.",
         )
     return MeasurementPlan(
-        target=model_file(choice.target, settings),
-        draft=model_file(choice.draft, settings) if choice.draft is not None and "draft" in methods else None,
+        target=named_model(choice.target, settings).path,
+        draft=named_model(choice.draft, settings).path if choice.draft is not None and "draft" in methods else None,
         context=context_settings(settings),
         arms=build_arms(methods, speculation_settings(settings, "off")),
         workloads=_workloads(choice),

@@ -20,7 +20,7 @@ from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
 from localspec.engine.values import FinishReason, Method, SpeculationSettings, SpeculationState
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
-from localspec.session.arguments import model_file
+from localspec.session.arguments import named_model
 from localspec.session.conversation import Answer, Conversation
 from localspec.session.loading import (
     context_notes,
@@ -107,8 +107,8 @@ class _Chat:
     ) -> None:
         self._interruptions = interruptions
         self._engine = engine
-        self._target = model_file(choice.target, settings)
-        self._draft = None if choice.draft is None else model_file(choice.draft, settings)
+        self._target = named_model(choice.target, settings).path
+        self._draft = None if choice.draft is None else named_model(choice.draft, settings).path
         self._settings = settings
         self._method = method
         self._last_method: Method = method if method != "off" else ("draft" if choice.draft else "ngram")

@@ -17,8 +17,9 @@ from localspec.cli.transfers import transfer_printer
 from localspec.engine.interface import Engine
 from localspec.errors import ModelFileError
 from localspec.paths import models_dir
+from localspec.session.arguments import named_model
 from localspec.session.header_questions import read_facts
-from localspec.session.library import find_model, local_models
+from localspec.session.library import local_models
 from localspec.session.records import encode_record
 from localspec.settings import load_settings
 
@@ -35,7 +36,7 @@ def run_export(services: Services, folder: Path, target: str, draft: str | None,
             wanted.append(("draft", draft))
         parts: list[KitPart] = []
         for role, argument in wanted:
-            found = await find_model(argument, settings)
+            found = named_model(argument, settings)
             parts += kit_parts(role, found, (await read_facts(engine, found.path)).licence)
         return await export_kit(folder, parts, transfer_printer(report))
 

@@ -41,8 +41,8 @@ SENTENCES = {
 
 
 _LEGEND = (
-    "Cost: what a draft step reads, in target steps. Pays from: the acceptance rate from which 4 drafted tokens a round "
-    "gain, if checking 5 tokens costs as much as one; on a processor it costs more."
+    "Cost: what a draft step reads, in target steps. Pays from: the acceptance rate from which 4 drafted tokens a "
+    "round gain, if checking 5 tokens costs as much as one; on a processor it costs more."
 )
 
 

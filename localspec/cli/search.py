@@ -141,7 +141,7 @@ def _show(console: Console, words: str, answers: Sequence[SearchAnswer]) -> None
             console, one_line(f"The Hub has no GGUF model for {words!r}. Try fewer words, such as a family and a size.")
         )
         return
-    grid = table("Repository", "Parameters", "Fetched", "Sizes")
+    grid = table("Repository", "Parameters", "Downloads", "Sizes")
     for answer in answers:
         repo = answer.hit.repo + (" (gated)" if answer.hit.is_gated else "")
         sizes = "not told" if answer.failure else size_span(answer.offers)

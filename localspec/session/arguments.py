@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.naming import existing_file, resolve
 from localspec.errors import UsageError
@@ -11,14 +9,14 @@ from localspec.session.library import local_models
 from localspec.settings import Settings
 
 
-def model_file(argument: str, settings: Settings) -> Path:
-    """Return the file of a local model that is given by path or name. Only a name needs a look at the folders.
+def named_model(argument: str, settings: Settings) -> FoundModel:
+    """Return the local model that is given by path or name. Only a name needs a look at the folders.
 
     Raises:
         UsageError: no model is called so, or several are.
         ModelFileError: it is a path, and there is no such file.
     """
-    return (existing_file(argument) or resolve(argument, local_models(settings))).path
+    return existing_file(argument) or resolve(argument, local_models(settings))
 
 
 def find_local(argument: str, settings: Settings) -> FoundModel | None:

@@ -110,13 +110,13 @@ async def find_candidates(
     Raises:
         LocalspecError: the target's own header cannot be read.
     """
-    on_progress("Reading the target's header", 0.0)
+    on_progress("reading the target's header", 0.0)
     facts = target.facts or await read_facts(engine, target.path)
     families = target_families(target, facts)
     access = None if hub is None else HubAccess(hub, fetch)
     nominations = await _nominate(target, facts, families, curated, local, access, max_repos, on_progress, on_note)
     nominations = await _with_facts(engine, nominations, on_progress)
-    on_progress("Comparing vocabularies", 0.85)
+    on_progress("comparing vocabularies", 0.85)
     paths = list(dict.fromkeys(one.path for one in nominations if one.path is not None and not one.failure))
     verdicts = await ask_verdicts(engine, target.path, paths)
     accepted: list[tuple[tuple[object, ...], Candidate]] = []
@@ -131,7 +131,7 @@ async def find_candidates(
         else:
             accepted.append((key, candidate))
     accepted.sort(key=lambda item: item[0])
-    on_progress("Done", 1.0)
+    on_progress("ranking", 1.0)
     return (*(candidate for _, candidate in accepted), *_built_in(target, facts, curated), *refused)
 
 
@@ -147,7 +147,7 @@ async def _nominate(
     on_note: OnText,
 ) -> list[Nomination]:
     """Return what all sources name, each thing once, by the first source that names it."""
-    on_progress("Looking at the known pairs", 0.05)
+    on_progress("looking at the known pairs", 0.05)
     found = [*await nominate_curated(target, facts, curated, local, access)]
     found += nominate_local(target, facts, families, local)
     if access is not None:
@@ -175,7 +175,7 @@ async def _nominate_remote(
     Raises:
         HubError: the search failed.
     """
-    on_progress("Searching the Hub", 0.15)
+    on_progress("searching the Hub", 0.15)
     nominated: list[Nomination] = []
     if target.repo:
         try:
@@ -195,7 +195,7 @@ async def _nominate_remote(
         access,
         max(0, max_repos - num_asked),
         known,
-        lambda repo, fraction: on_progress(f"Read the header of {repo}", 0.2 + 0.5 * fraction),
+        lambda repo, fraction: on_progress(f"reading the header of {repo}", 0.2 + 0.5 * fraction),
     )
     return nominated
 
@@ -205,7 +205,7 @@ async def _with_facts(engine: Engine, nominations: list[Nomination], on_progress
     complete = []
     for index, one in enumerate(nominations):
         if one.path is not None and one.facts is None:
-            on_progress(f"Reading the header of {one.label}", 0.7 + 0.15 * index / len(nominations))
+            on_progress(f"reading the header of {one.label}", 0.7 + 0.15 * index / len(nominations))
             try:
                 one = replace(one, facts=await read_facts(engine, one.path))
             except LocalspecError as error:

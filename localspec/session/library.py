@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localspec.catalog.file_names import stem_of, typable
-from localspec.catalog.naming import existing_file, resolve
 from localspec.catalog.places import folder_notes, places
 from localspec.catalog.scan import FoundModel, Scan, scan
 from localspec.errors import EngineDiedError, LocalspecError, ModelFileError
@@ -47,20 +46,6 @@ def scan_models(settings: Settings) -> Scan:
 def local_models(settings: Settings) -> tuple[FoundModel, ...]:
     """Return the models on this machine without opening any."""
     return scan_models(settings).models
-
-
-async def find_model(argument: str, settings: Settings) -> FoundModel:
-    """Return the model that a command's argument means. A path is taken as it is; only a name needs a search.
-
-    Raises:
-        UsageError: no model or several are meant.
-        ModelFileError: it is a path to nothing.
-    """
-
-    def look() -> FoundModel:
-        return existing_file(argument) or resolve(argument, local_models(settings))
-
-    return await asyncio.to_thread(look)
 
 
 async def read_library(

@@ -14,7 +14,8 @@ from localspec.catalog.scan import FoundModel
 from localspec.engine.events import EngineFailed, Event, HeaderRead
 from localspec.engine.requests import ReadHeader, Request
 from localspec.errors import ModelFileError, UsageError
-from localspec.session.library import MAX_DEATHS, find_model, local_models, read_library, scan_models
+from localspec.session.arguments import named_model
+from localspec.session.library import MAX_DEATHS, local_models, read_library, scan_models
 from localspec.settings import ModelsGroup, Settings
 
 
@@ -181,9 +182,9 @@ def test_models_come_from_all_places_with_notes_on_the_others(settings: Settings
 async def test_an_argument_is_a_name_or_a_path(settings: Settings, tmp_path: Path) -> None:
     _models(tmp_path / "mine", "mine-Q4_0")
     _models(tmp_path / "elsewhere", "other")
-    assert (await find_model("mine", settings)).path == tmp_path / "mine" / "mine-Q4_0.gguf"
-    assert (await find_model(str(tmp_path / "elsewhere" / "other.gguf"), settings)).name == "other"
+    assert (named_model("mine", settings)).path == tmp_path / "mine" / "mine-Q4_0.gguf"
+    assert (named_model(str(tmp_path / "elsewhere" / "other.gguf"), settings)).name == "other"
     with pytest.raises(UsageError):
-        await find_model("nothing-like-it", settings)
+        named_model("nothing-like-it", settings)
     with pytest.raises(ModelFileError):
-        await find_model(str(tmp_path / "nothing.gguf"), settings)
+        named_model(str(tmp_path / "nothing.gguf"), settings)

@@ -14,7 +14,7 @@ from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.engine.events import EngineFailed, Event, ModelsLoaded
 from localspec.engine.requests import Configure, Generate, LoadModels, Request
-from tests.unit.cli.fake_engine import FakeEngine
+from tests.scripted_engine import EchoEngine
 
 
 @pytest.fixture
@@ -31,9 +31,15 @@ def prompt(tmp_path: Path) -> Path:
     return path
 
 
-def bench(engine: FakeEngine, *arguments: str | Path) -> int:
-    code = run(["bench", *map(str, arguments)], Services(make_engine=lambda: engine))
-    assert engine.is_closed
+def bench(engine: EchoEngine, *arguments: str | Path) -> int:
+    made: list[EchoEngine] = []
+
+    def make() -> EchoEngine:
+        made.append(engine)
+        return engine
+
+    code = run(["bench", *map(str, arguments)], Services(make_engine=make))
+    assert not made or engine.is_closed
     return code
 
 
@@ -46,7 +52,7 @@ def document_of(out: str) -> dict[str, Any]:
 
 def test_the_document_has_every_promised_key(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = (model, "--draft", model, "--prompt", prompt, "--max-tokens", "12", "--seed", "7", "--n-max", "3")
-    assert bench(FakeEngine(), *arguments, "--json") == 0
+    assert bench(EchoEngine(), *arguments, "--json") == 0
     captured = capsys.readouterr()
     document = document_of(captured.out)
     assert set(document) >= {"schema", "build", "device", "target", "draft", "settings", "workloads"}
@@ -78,7 +84,7 @@ def test_the_document_has_every_promised_key(model: Path, prompt: Path, capsys: 
 
 
 def test_the_table_says_what_follows(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(FakeEngine(), model, "--prompt", prompt, "--max-tokens", "12") == 0
+    assert bench(EchoEngine(), model, "--prompt", prompt, "--max-tokens", "12") == 0
     captured = capsys.readouterr()
     assert "Faster here:" in captured.out
     assert "identical" in captured.out
@@ -87,7 +93,7 @@ def test_the_table_says_what_follows(model: Path, prompt: Path, capsys: pytest.C
 
 
 def test_default_arms_and_workloads(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(FakeEngine(), model, "--max-tokens", "4", "--pairs", "1", "--json") == 0
+    assert bench(EchoEngine(), model, "--max-tokens", "4", "--pairs", "1", "--json") == 0
     document = document_of(capsys.readouterr().out)
     assert [workload["name"] for workload in document["workloads"]] == ["edit", "chat"]
     assert [arm["name"] for arm in document["workloads"][0]["arms"]] == ["off", "ngram"]
@@ -98,7 +104,7 @@ def test_default_arms_and_workloads(model: Path, capsys: pytest.CaptureFixture[s
 def test_a_workloads_temperature_gives_way_to_the_flag(
     options: tuple[str, ...], temperature: float, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     assert bench(engine, model, "--workload", "story", "--max-tokens", "4", "--pairs", "1", *options) == 0
     used = {request.sampling.temperature for request in engine.requests if isinstance(request, Generate)}
     assert used == {temperature}
@@ -106,7 +112,7 @@ def test_a_workloads_temperature_gives_way_to_the_flag(
 
 
 def test_options_reach_the_engine(model: Path, prompt: Path) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     options = "--threads 3 --n-gpu-layers 0 --type-k q8_0 --no-flash-attn --ngram-max 6 --top-k 5 --ignore-eos"
     assert bench(engine, model, "--prompt", prompt, *options.split()) == 0
     load = next(request for request in engine.requests if isinstance(request, LoadModels))
@@ -134,20 +140,20 @@ def test_options_reach_the_engine(model: Path, prompt: Path) -> None:
 def test_wrong_usage_starts_nothing(
     options: tuple[str, ...], said: str, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     assert run(["bench", str(model), *options], Services(make_engine=lambda: engine)) == 2
     assert said in capsys.readouterr().err
     assert engine.requests == []
 
 
 def test_a_missing_model_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bench(FakeEngine(), tmp_path / "none.gguf", "--json") == 1
+    assert bench(EchoEngine(), tmp_path / "none.gguf", "--json") == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "There is no file" in captured.err
 
 
-class NoDraftEngine(FakeEngine):
+class NoDraftEngine(EchoEngine):
     """Loads the target only, as the real engine does with a damaged draft."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
@@ -178,7 +184,7 @@ def test_a_draft_that_does_not_load_gives_no_figures(
     assert document["draft_failure"] == "the file is damaged [/]"
 
 
-class InterruptedEngine(FakeEngine):
+class InterruptedEngine(EchoEngine):
     """Gets the user's Ctrl-C while it generates for the `after`-th time."""
 
     def __init__(self, after: int) -> None:
@@ -208,7 +214,7 @@ def test_an_interruption_prints_what_was_measured(
     assert "Interrupted" in captured.err and "Traceback" not in captured.err
 
 
-class DyingEngine(FakeEngine):
+class DyingEngine(EchoEngine):
     """Dies while it generates for the `after`-th time."""
 
     def __init__(self, after: int) -> None:
@@ -264,7 +270,7 @@ def test_a_piped_report_is_80_columns_wide_and_says_what_it_rests_on(
     monkeypatch.delenv("COLUMNS", raising=False)
     draft = model.with_name("a draft.gguf")
     draft.write_bytes(b"GGUF")
-    assert bench(FakeEngine(), model, "--draft", draft, "--prompt", prompt, "--max-tokens", "12", "--temp", "0.5") == 0
+    assert bench(EchoEngine(), model, "--draft", draft, "--prompt", prompt, "--max-tokens", "12", "--temp", "0.5") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "target  model.gguf (F16, 0 MiB)"
     assert lines[1] == "draft   a draft.gguf (F16, 0 MiB)"
@@ -286,7 +292,7 @@ def test_an_interval_goes_below_its_figure_when_there_is_no_room(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert bench(FakeEngine(), model, "--draft", model, "--prompt", prompt, "--max-tokens", "12") == 0
+    assert bench(EchoEngine(), model, "--draft", model, "--prompt", prompt, "--max-tokens", "12") == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("speedup"))
     assert (" to " not in row) == is_broken
 
@@ -294,7 +300,7 @@ def test_an_interval_goes_below_its_figure_when_there_is_no_room(
 def test_the_command_to_go_on_with_is_quoted(tmp_path: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "my model.gguf"
     model.write_bytes(b"GGUF")
-    assert bench(FakeEngine(), model, "--prompt", prompt, "--max-tokens", "12", "--n-ctx", "512") == 0
+    assert bench(EchoEngine(), model, "--prompt", prompt, "--max-tokens", "12", "--n-ctx", "512") == 0
     out = capsys.readouterr().out
     assert f"  localspec chat '{model}' --method ngram --n-max 4 --n-ctx 512\n" in out
 
@@ -310,7 +316,7 @@ def test_an_interruption_names_what_it_stands_on_and_what_is_missing(
     assert "Not started: chat." in out
 
 
-class LongContextEngine(FakeEngine):
+class LongContextEngine(EchoEngine):
     """Loads a target with a context that is far over the trained one."""
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
