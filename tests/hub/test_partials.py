@@ -64,6 +64,13 @@ async def test_a_partial_is_listed_and_removed(hub: TestHub) -> None:
     remove_partial(part)
 
 
+async def test_the_draft_of_a_ref_that_a_killed_run_left_goes(hub: TestHub) -> None:
+    blobs_of(hub).mkdir(parents=True)
+    (blobs_of(hub).parent / ".ref.123.localspec.tmp").write_text("half")
+    await pull()
+    assert names_in(hub) == clean_names(hub)
+
+
 async def test_while_a_file_is_partial_huggingface_hub_does_not_complain(hub: TestHub) -> None:
     await leave_partial(hub)
     assert huggingface_hub.scan_cache_dir(cache_of(hub)).warnings == []

@@ -24,6 +24,7 @@ _ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
 _REPO_FOLDER = re.compile(r"models--[\w.-]+", re.ASCII)
 _MAX_SEGMENT_BYTES = 255
 _MAX_REPO_LENGTH = 96
+_MAX_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +144,16 @@ def write_ref(cache: Path, repo: str, revision: str, commit: str) -> None:
         if ref.read_text(encoding="ascii") == commit:
             return
     ref.parent.mkdir(parents=True, exist_ok=True)
-    # Beside refs, not in it: whatever lies there is taken for a revision.
+    # Drafts lie beside refs, not in it: whatever lies there is taken for a revision. Those of killed runs go.
+    for left_over in folder.glob(".ref.*.localspec.tmp"):
+        left_over.unlink(missing_ok=True)
     draft = folder / f".ref.{os.getpid()}.localspec.tmp"
-    draft.unlink(missing_ok=True)
-    draft.write_text(commit, encoding="ascii")
-    os.replace(draft, ref)
+    for _ in range(_MAX_TRIES):
+        draft.write_text(commit, encoding="ascii")
+        # Another process may just have taken the draft for a left-over.
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(draft, ref)
+            return
 
 
 def repo_folders(cache: Path) -> tuple[Path, ...]:
