@@ -22,10 +22,11 @@ from localspec.errors import LocalspecError
 from localspec.hardware.cores import read_cores
 from tests.bench.against_redecoding import against_redecoding
 from tests.bench.against_server import draft_on, speculation_off
+from tests.bench.header import header_time
 from tests.bench.models import copy_models
 from tests.bench.prompt_lookup import ngram, ngram_cost
 from tests.bench.setting import Benchmark, Json, Setting
-from tests.bench.steps import header_time, verify_cost
+from tests.bench.steps import verify_cost
 from tests.bench.worker_costs import memory, own_time
 
 BENCHMARKS: dict[str, tuple[str, Benchmark]] = {

@@ -1,18 +1,15 @@
-"""What a step costs by its number of tokens, and what reading a header costs."""
+"""What a step costs by its number of tokens."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 
-from localspec.catalog.embedded import find_smollm2
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.context import LlamaContext
-from localspec.engine.llama.header import read_header
 from localspec.engine.llama.library import start_library
 from localspec.engine.llama.loading import load
 from localspec.metrics.statistics import median
-from tests.bench.setting import Json, Outcome, Setting, Spread
+from tests.bench.setting import Json, Outcome, Setting
 
 WIDTHS = tuple(range(1, 17))
 _NUM_CACHED = 256
@@ -50,20 +47,3 @@ def _step_times(context: LlamaContext, pairs: int) -> dict[int, list[float]]:
             if number >= 0:
                 times[width].append(elapsed_s)
     return times
-
-
-async def header_time(setting: Setting) -> Outcome:
-    """Reading headers, their vocabulary and tensor table included."""
-    start_library()
-    lines, numbers = [], dict[str, Json]()
-    paths: list[Path] = [find_smollm2(), setting.models.target, setting.models.draft]
-    for path in paths:
-        times = []
-        for _ in range(setting.pairs + 1):
-            started = perf_counter()
-            header = read_header(str(path))
-            times.append(1e3 * (perf_counter() - started))
-        spread = Spread.of(times[1:])
-        lines.append(f"{path.name}: {spread.words(1, ' ms')}, {header.num_tensors} tensors")
-        numbers[path.name] = spread.json
-    return Outcome(tuple(lines), numbers)
