@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from localspec.engine.events import (
     Configured,
@@ -20,6 +21,7 @@ from localspec.engine.events import (
     PrefillProgress,
     Probed,
     Quantized,
+    QuantizeProgress,
     RoundFinished,
     Unloaded,
 )
@@ -35,8 +37,6 @@ from localspec.engine.requests import (
     Request,
 )
 from localspec.engine.values import (
-    BuildInfo,
-    DeviceInfo,
     FinishReason,
     Method,
     ModelInfo,
@@ -44,6 +44,7 @@ from localspec.engine.values import (
     SpeculationSettings,
     SpeculationState,
 )
+from tests.made_up_machine import BUILD, DEVICE, model_info
 
 PROMPT_TOKENS = 10
 
@@ -99,6 +100,14 @@ class ScriptedEngine:
     on_round: Callable[[ScriptedEngine, RoundFinished], None] | None = None
     """Called before each round is reported."""
     draft_failure: str = ""
+    failures: dict[str, EngineFailed] = field(default_factory=dict)
+    """Answers by type of request; each is used once."""
+    pause_s: float = 0.0
+    """Real seconds before each round."""
+    needs_draft: bool = False
+    """The method draft cannot be switched on unless a draft model was loaded."""
+    echoes: bool = False
+    """Answers repeat the words of the last message, instead of counting."""
     answer: Callable[[Request], list[Event] | None] = lambda request: None
     """Takes over a request by returning its events."""
 
@@ -107,9 +116,10 @@ class ScriptedEngine:
     is_closed: bool = False
     _last_id: int = 0
     _cancelled: set[int] = field(default_factory=set)
-    _state: SpeculationState = field(default_factory=lambda: _off(SpeculationSettings(), "switched off"))
+    _state: SpeculationState = field(default_factory=lambda: _off(SpeculationSettings(), "nothing is loaded"))
     _target: ModelInfo | None = None
     _draft: ModelInfo | None = None
+    _words: list[str] = field(default_factory=list)
 
     def next_id(self) -> int:
         self._last_id += 1
@@ -123,7 +133,8 @@ class ScriptedEngine:
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         self.requests.append(request)
-        taken_over = self.answer(request)
+        failure = self.failures.pop(request.type, None)
+        taken_over = self.answer(request) if failure is None else [failure]
         if taken_over is not None:
             for event in taken_over:
                 await asyncio.sleep(0)
@@ -164,7 +175,8 @@ class ScriptedEngine:
                     return [_failed(request.id, "DecodeError", "The replay failed.")]
                 return [replace(self.explained, id=request.id)]
             case Quantize():
-                return [Quantized(request.id, request.destination_path, 1)]
+                Path(request.destination_path).write_bytes(b"GGUF")
+                return [QuantizeProgress(request.id, 1, 2), Quantized(request.id, request.destination_path, 4)]
             case Cancel():
                 return []
             case _:
@@ -176,11 +188,13 @@ class ScriptedEngine:
     def _switch(self, settings: SpeculationSettings) -> None:
         reason = self._script(settings.method).off_reason
         if settings.method == "off":
-            self._state = _off(settings, "switched off")
+            self._state = _off(settings, "the method is off")
+        elif self.needs_draft and settings.method == "draft" and self._draft is None:
+            self._state = _off(settings, "there is no draft model")
         elif reason:
             self._state = _off(settings, reason)
         else:
-            self._state = SpeculationState(True, settings.method, f"{settings.method} scripted", "", settings)
+            self._state = SpeculationState(True, settings.method, settings.method, "", settings)
 
     async def _generate(self, request: Generate) -> AsyncIterator[Event]:
         script = self._script(self._state.method) if self._state.is_on else self.scripts.get("off", ArmScript())
@@ -191,11 +205,12 @@ class ScriptedEngine:
         self.clock.advance(self.step_s * 2 * factor)
         yield PrefillProgress(request.id, "target", PROMPT_TOKENS, PROMPT_TOKENS, self.clock() - received_s)
         prefill_s = self.clock() - received_s
-        limit = min(request.max_tokens, script.num_tokens or request.max_tokens)
+        self._words = (request.messages[-1].content if request.messages else "text").split() if self.echoes else []
+        limit = min(request.max_tokens, script.num_tokens or len(self._words) or request.max_tokens)
         num_emitted = index = 0
         finish: FinishReason = "length" if limit == request.max_tokens else "stop"
         while num_emitted < limit:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self.pause_s)
             if request.id in self._cancelled:
                 finish = "cancelled"
                 break
@@ -240,7 +255,7 @@ class ScriptedEngine:
             ids = [token + (token == 1000 + script.changed_token) for token in ids]
         last: Origin = "correction" if num_accepted < num_drafted else "bonus"
         emitted = tuple(
-            EmittedToken(token, f"w{token} ", "accepted" if offset < num_accepted else last)
+            EmittedToken(token, self._text(token, num_emitted + offset), "accepted" if offset < num_accepted else last)
             for offset, token in enumerate(ids)
         )
         return RoundFinished(
@@ -261,34 +276,15 @@ class ScriptedEngine:
             n_past=PROMPT_TOKENS + num_emitted + num_accepted,
         )
 
+    def _text(self, token: int, index: int) -> str:
+        return f"{self._words[index] if self._words else f'w{token}'} "
 
-BUILD = BuildInfo("0.0", "scripted", "CPU = 1", False, True)
-DEVICE = DeviceInfo("CPU", "Scripted processor", "cpu", "CPU", 4_000_000_000, 8_000_000_000)
 
+class EchoEngine(ScriptedEngine):
+    """An engine for tests of the command line: it says word by word what it was asked, and loads any file."""
 
-def model_info(path: str) -> ModelInfo:
-    """Return what a made-up model says of itself."""
-    return ModelInfo(
-        path=path,
-        name="Scripted",
-        architecture="llama",
-        description="llama 1M F32",
-        quantisation="F32",
-        num_params=1_000_000,
-        size_bytes=4_000_000,
-        n_vocab=320,
-        n_ctx=4096,
-        n_ctx_train=4096,
-        n_threads=2,
-        n_threads_batch=2,
-        n_gpu_layers=0,
-        type_k="f16",
-        type_v="f16",
-        flash_attn=True,
-        can_roll_back=True,
-        template="fallback",
-        end_tokens=(2,),
-    )
+    def __init__(self, failures: dict[str, EngineFailed] | None = None, pause_s: float = 0.0) -> None:
+        super().__init__(failures=failures or {}, pause_s=pause_s, needs_draft=True, echoes=True)
 
 
 def _off(settings: SpeculationSettings, reason: str) -> SpeculationState:

@@ -20,7 +20,8 @@ from localspec.session.records import (
     settings_record,
     workload_record,
 )
-from tests.scripted_engine import BUILD, DEVICE, ArmScript, ScriptedEngine, model_info
+from tests.made_up_machine import BUILD, DEVICE, model_info
+from tests.scripted_engine import ArmScript, ScriptedEngine
 
 ARM_KEYS = frozenset(
     (
@@ -87,7 +88,7 @@ async def test_names_that_scripts_rely_on() -> None:
 async def test_settings_are_those_in_force() -> None:
     settings = document(await compare())["settings"]
     # 0 was asked for, and the model said what it became.
-    assert settings["n_ctx"] == 4096
+    assert settings["n_ctx"] == 256
     assert settings["n_threads"] == 2
 
 

@@ -272,9 +272,9 @@ def test_a_piped_report_is_80_columns_wide_and_says_what_it_rests_on(
     draft.write_bytes(b"GGUF")
     assert bench(EchoEngine(), model, "--draft", draft, "--prompt", prompt, "--max-tokens", "12", "--temp", "0.5") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "target  model.gguf (F16, 0 MiB)"
-    assert lines[1] == "draft   a draft.gguf (F16, 0 MiB)"
-    assert lines[2] == "n_ctx 256, threads 1, 3 pairs x 12 tokens, temperature 0.5"
+    assert lines[0] == "target  model.gguf (F16, 20 bytes)"
+    assert lines[1] == "draft   a draft.gguf (F16, 20 bytes)"
+    assert lines[2] == "n_ctx 256, threads 2, 3 pairs x 12 tokens, temperature 0.5"
     assert not any(line != line.rstrip() for line in lines)
     first = next(index for index, line in enumerate(lines) if line.startswith("decode_tps (tokens/s)"))
     last = next(index for index, line in enumerate(lines) if line.startswith("same text?"))

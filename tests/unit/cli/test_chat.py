@@ -18,7 +18,7 @@ from localspec.engine.events import EngineFailed
 from localspec.engine.requests import Configure, Generate, LoadModels
 from localspec.engine.values import SamplingSettings
 from localspec.session.conversation import Conversation
-from tests.unit.cli.fake_engine import FakeEngine
+from tests.scripted_engine import EchoEngine
 
 Talk = Callable[..., tuple[int, str, str]]
 
@@ -32,8 +32,8 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def talk(model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Talk:
-    def talk(text: str, *options: str, engine: FakeEngine | None = None) -> tuple[int, str, str]:
-        used = engine or FakeEngine()
+    def talk(text: str, *options: str, engine: EchoEngine | None = None) -> tuple[int, str, str]:
+        used = engine or EchoEngine()
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
         code = run(["chat", str(model), *options], Services(make_engine=lambda: used))
         captured = capsys.readouterr()
@@ -59,7 +59,7 @@ def test_what_is_loaded_is_named_by_its_files(talk: Talk, model: Path) -> None:
 
 
 def test_history_is_kept_and_cleared(talk: Talk) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     talk("a\nb\n/clear\nc\n", "--system", "Be kind.", engine=engine)
     asked = [
         [message.content for message in request.messages]
@@ -70,7 +70,7 @@ def test_history_is_kept_and_cleared(talk: Talk) -> None:
 
 
 def test_switching(talk: Talk, model: Path) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     code, _, err = talk(
         "/off\nhello\n/on\n/method ngram\n/method magic\n/quit\nnever\n", "--draft", str(model), engine=engine
     )
@@ -102,7 +102,7 @@ def test_answers_cannot_steer_the_terminal(talk: Talk) -> None:
 
 
 def test_options_reach_the_engine(talk: Talk) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     talk("a b c\n", "--n-max", "7", "--temp", "0.5", "--n-ctx", "512", "--max-tokens", "2", engine=engine)
     load, generate = engine.requests
     assert isinstance(load, LoadModels) and isinstance(generate, Generate)
@@ -113,7 +113,7 @@ def test_options_reach_the_engine(talk: Talk) -> None:
 
 
 def test_impossible_settings_start_nothing(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     code = run(["chat", str(model), "--n-min", "9", "--n-max", "4"], Services(make_engine=lambda: engine))
     assert code == 2
     assert "n_min 9" in capsys.readouterr().err
@@ -121,18 +121,18 @@ def test_impossible_settings_start_nothing(model: Path, capsys: pytest.CaptureFi
 
 
 def test_a_missing_file_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(["chat", str(tmp_path / "none.gguf")], Services(make_engine=FakeEngine))
+    code = run(["chat", str(tmp_path / "none.gguf")], Services(make_engine=EchoEngine))
     assert code == 1
     assert "There is no file" in capsys.readouterr().err
 
 
 def test_draft_needs_a_model(talk: Talk, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["chat", str(model), "--method", "draft"], Services(make_engine=FakeEngine)) == 2
+    assert run(["chat", str(model), "--method", "draft"], Services(make_engine=EchoEngine)) == 2
     assert "--draft MODEL" in capsys.readouterr().err
 
 
 def test_a_failed_answer_leaves_the_chat_running(talk: Talk) -> None:
-    engine = FakeEngine({"generate": EngineFailed(2, "TemplateError", "No system role.", "Leave it out.")})
+    engine = EchoEngine({"generate": EngineFailed(2, "TemplateError", "No system role.", "Leave it out.")})
     code, out, err = talk("first\nsecond\n", engine=engine)
     assert code == 0
     assert "error: No system role." in err
@@ -143,7 +143,7 @@ def test_a_failed_answer_leaves_the_chat_running(talk: Talk) -> None:
 
 def test_a_dead_engine_is_loaded_again(talk: Talk) -> None:
     failure = EngineFailed(2, "EngineDiedError", "Killed (signal 9).", "Load again.", is_fatal=True)
-    engine = FakeEngine({"generate": failure})
+    engine = EchoEngine({"generate": failure})
     code, out, _ = talk("first\nsecond\n", engine=engine)
     assert code == 0
     assert len([request for request in engine.requests if isinstance(request, LoadModels)]) == 2
@@ -151,7 +151,7 @@ def test_a_dead_engine_is_loaded_again(talk: Talk) -> None:
 
 
 async def test_cancelling_keeps_what_was_said() -> None:
-    engine = FakeEngine(pause_s=0.01)
+    engine = EchoEngine(pause_s=0.01)
     conversation = Conversation(engine, SamplingSettings(), 1000)
     said: list[str] = []
     enough = asyncio.Event()
@@ -175,8 +175,8 @@ CHAT_PROGRAM = """
 import sys
 from localspec.cli.main import run
 from localspec.cli.services import Services
-from tests.unit.cli.fake_engine import FakeEngine
-sys.exit(run(["chat", sys.argv[1], "--max-tokens", "5000"], Services(make_engine=lambda: FakeEngine(pause_s=0.2))))
+from tests.scripted_engine import EchoEngine
+sys.exit(run(["chat", sys.argv[1], "--max-tokens", "5000"], Services(make_engine=lambda: EchoEngine(pause_s=0.2))))
 """
 
 

@@ -12,7 +12,7 @@ from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.errors import ModelFileError
 from localspec.session import demo
-from tests.unit.cli.fake_engine import FakeEngine
+from tests.scripted_engine import EchoEngine
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("own_cache")
 def test_the_demo_makes_its_models_and_measures(capsys: pytest.CaptureFixture[str]) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     arguments = ["demo", "--pairs", "1", "--max-tokens", "8"]
     assert run([*arguments, "--json"], Services(make_engine=lambda: engine)) == 0
     captured = capsys.readouterr()
@@ -39,7 +39,7 @@ def test_the_demo_makes_its_models_and_measures(capsys: pytest.CaptureFixture[st
     assert "take three or more" in captured.err
     assert engine.is_closed
 
-    assert run(arguments, Services(make_engine=FakeEngine)) == 0
+    assert run(arguments, Services(make_engine=EchoEngine)) == 0
     captured = capsys.readouterr()
     assert "making" not in captured.err
     rows = ("decode_tps", "speedup", "acceptance", "tau", "TTFT", "TPOT p50 / p95", "saved passes", "same text?")
@@ -54,7 +54,7 @@ def test_without_the_model_the_demo_says_how_to_get_it(
         raise ModelFileError("The demo's model is not installed.", "Run `pip install`.")
 
     monkeypatch.setattr(demo, "find_smollm2", missing)
-    assert run(["demo"], Services(make_engine=FakeEngine)) == 1
+    assert run(["demo"], Services(make_engine=EchoEngine)) == 1
     assert "hint: Run `pip install`." in capsys.readouterr().err
 
 

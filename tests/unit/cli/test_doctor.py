@@ -7,11 +7,11 @@ import pytest
 from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.engine.events import EngineFailed
-from tests.unit.cli.fake_engine import FakeEngine
+from tests.scripted_engine import EchoEngine
 
 
 def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     assert run(["doctor", "--json"], Services(make_engine=lambda: engine)) == 0
     captured = capsys.readouterr()
     assert captured.out.count("\n") == 1
@@ -26,7 +26,7 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_table_shows_foreign_text_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["doctor"], Services(make_engine=FakeEngine)) == 0
+    assert run(["doctor"], Services(make_engine=EchoEngine)) == 0
     out = capsys.readouterr().out
     assert "AVX2, [bold]FMA\n" in out
     assert "= 1" not in out
@@ -37,7 +37,7 @@ def test_the_table_shows_foreign_text_as_it_is(capsys: pytest.CaptureFixture[str
 
 def test_an_engine_that_fails_is_reported_beside_the_host(capsys: pytest.CaptureFixture[str]) -> None:
     failure = EngineFailed(1, "EngineDiedError", "The engine died.", "Look at the log.", is_fatal=True)
-    engine = FakeEngine({"probe": failure})
+    engine = EchoEngine({"probe": failure})
     assert run(["doctor", "--json"], Services(make_engine=lambda: engine)) == 1
     captured = capsys.readouterr()
     document = json.loads(captured.out)

@@ -9,11 +9,11 @@ from localspec.engine.events import EngineFailed
 from localspec.engine.requests import Quantize
 from localspec.errors import ModelLoadError
 from localspec.session.demo import PreparationProgress, prepare_demo_models
-from tests.unit.cli.fake_engine import FakeEngine
+from tests.scripted_engine import EchoEngine
 
 
 async def test_copies_are_made_once(tmp_path: Path) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     seen: list[PreparationProgress] = []
     source = tmp_path / "source.gguf"
     models = await prepare_demo_models(engine, seen.append, source, tmp_path)
@@ -31,7 +31,7 @@ async def test_copies_are_made_once(tmp_path: Path) -> None:
 
 
 async def test_the_pruned_copy_is_made_when_asked_for(tmp_path: Path) -> None:
-    engine = FakeEngine()
+    engine = EchoEngine()
     models = await prepare_demo_models(engine, lambda _: None, tmp_path / "s.gguf", tmp_path, with_pruned=True)
     last = engine.requests[-1]
     assert isinstance(last, Quantize)
@@ -40,6 +40,6 @@ async def test_the_pruned_copy_is_made_when_asked_for(tmp_path: Path) -> None:
 
 
 async def test_a_copy_that_fails_keeps_the_engines_words(tmp_path: Path) -> None:
-    engine = FakeEngine({"quantize": EngineFailed(1, "ModelLoadError", "No room on the disk.", "Make room.")})
+    engine = EchoEngine({"quantize": EngineFailed(1, "ModelLoadError", "No room on the disk.", "Make room.")})
     with pytest.raises(ModelLoadError, match="No room"):
         await prepare_demo_models(engine, lambda _: None, tmp_path / "s.gguf", tmp_path)

@@ -16,8 +16,8 @@ pytestmark = [
 PROGRAM = """
 import sys
 from localspec.cli import main
-from tests.unit.cli.fake_engine import FakeEngine
-main.Services.__init__.__defaults__ = (FakeEngine,)
+from tests.scripted_engine import EchoEngine
+main.Services.__init__.__defaults__ = (EchoEngine, main.Services.__init__.__defaults__[1])
 main.main()
 """
 
@@ -83,6 +83,6 @@ def test_a_reader_who_leaves_ends_it_like_sigpipe(arguments: tuple[str, ...], tm
 
 def test_a_name_of_5000_characters_is_a_missing_model(tmp_path: Path) -> None:
     result = shell(tmp_path, "", "bench", "a" * 5000)
-    assert result.returncode == 1
-    assert "File name too long" in result.stderr
+    assert result.returncode == 2
+    assert "No model is called aaa" in result.stderr
     assert len(result.stderr) < 600
