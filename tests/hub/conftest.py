@@ -35,7 +35,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestHub]:
         "HF_ASSETS_CACHE": str(home / "assets"),
         "HF_TOKEN_PATH": str(home / "token"),
         "HF_STORED_TOKENS_PATH": str(home / "stored_tokens"),
-        "AGENT_HARNESSES_PATH": str(home / ".agent_harnesses.json"),
     }.items():
         monkeypatch.setattr(constants, name, value)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
