@@ -15,12 +15,23 @@ from localspec.engine.interface import LAST_EVENTS
 from localspec.engine.logfile import RotatingLog
 from localspec.engine.process import WORKER_COMMAND, EngineProcess, LineTooLongError
 from localspec.engine.recording import Recorder
-from localspec.engine.requests import Cancel, CheckPairs, LoadModels, Probe, Quantize, ReadHeader, Request, Unload
+from localspec.engine.requests import (
+    Cancel,
+    CheckPairs,
+    LoadModels,
+    MeasureFootprint,
+    Probe,
+    Quantize,
+    ReadHeader,
+    RegisterDevices,
+    Request,
+    Unload,
+)
 from localspec.engine.turn import Turn
 from localspec.engine.wire import WireError, decode_event, encode_event, encode_request
 from localspec.paths import engine_log_file
 
-_STARTING = (LoadModels, Probe, ReadHeader, CheckPairs, Quantize)
+_STARTING = (LoadModels, Probe, ReadHeader, CheckPairs, RegisterDevices, MeasureFootprint, Quantize)
 """Requests that mean something to a process in which nothing is loaded."""
 
 _EXIT_GRACE_S = 2.0

@@ -21,6 +21,7 @@ from localspec.engine.values import (
     Origin,
     SpeculationState,
 )
+from localspec.planning.footprint import PairFootprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,24 @@ class PairsChecked:
     id: int
     verdicts: tuple[PairVerdict, ...]
     type: Literal["pairs_checked"] = "pairs_checked"
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesRegistered:
+    """The devices that llama.cpp sees now, the hypothetical ones among them."""
+
+    id: int
+    devices: tuple[DeviceInfo, ...]
+    type: Literal["devices_registered"] = "devices_registered"
+
+
+@dataclass(frozen=True, slots=True)
+class FootprintMeasured:
+    """What the models would take."""
+
+    id: int
+    footprint: PairFootprint
+    type: Literal["footprint_measured"] = "footprint_measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +250,8 @@ Event = Annotated[
     Probed
     | HeaderRead
     | PairsChecked
+    | DevicesRegistered
+    | FootprintMeasured
     | LoadProgress
     | ModelsLoaded
     | Configured

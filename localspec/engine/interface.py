@@ -13,6 +13,8 @@ LAST_EVENTS = (
     "probed",
     "header_read",
     "pairs_checked",
+    "devices_registered",
+    "footprint_measured",
     "models_loaded",
     "configured",
     "generation_finished",
@@ -34,7 +36,8 @@ class Engine(Protocol):
         """Send a request and yield the events that answer it, the last one included.
 
         A failure is the event EngineFailed. Leaving the iterator early cancels the request. An engine that
-        died is started again by the next LoadModels, Probe, ReadHeader, CheckPairs or Quantize.
+        died is started again by the next LoadModels, Probe, ReadHeader, CheckPairs, RegisterDevices, MeasureFootprint
+        or Quantize.
         """
 
     async def cancel(self, request_id: int) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from localspec.engine.values import ContextSettings, Message, SamplingSettings, SpeculationSettings
+from localspec.planning.devices import HypotheticalDevice
+from localspec.planning.footprint import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,31 @@ class CheckPairs:
     target_path: str
     draft_paths: tuple[str, ...]
     type: Literal["check_pairs"] = "check_pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterDevices:
+    """Let llama.cpp plan for GPUs that are not here. Answer: DevicesRegistered. Once, before anything else; a process
+    that has them can measure footprints and do nothing else."""
+
+    id: int
+    devices: tuple[HypotheticalDevice, ...]
+    type: Literal["register_devices"] = "register_devices"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureFootprint:
+    """Say what models would take in memory, without allocating it. Answer: FootprintMeasured.
+
+    Only headers are read, so a file that holds no more than its header will do.
+    """
+
+    id: int
+    target_path: str
+    target: Placement
+    draft_path: str = ""
+    draft: Placement | None = None
+    type: Literal["measure_footprint"] = "measure_footprint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +173,8 @@ Request = Annotated[
     Probe
     | ReadHeader
     | CheckPairs
+    | RegisterDevices
+    | MeasureFootprint
     | LoadModels
     | Configure
     | Generate
