@@ -11,6 +11,7 @@ import hashlib
 import struct
 from collections.abc import Generator
 
+from localspec.catalog.strangers import recognise
 from localspec.errors import ModelFileError
 
 MAX_METADATA_BYTES = 48 << 20
@@ -42,17 +43,6 @@ _SHOWN_KEY_BYTES = 64
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 _AGAIN = "Download the file again. If it is what its maker published, it needs fixing there."
-_STRANGERS = {
-    b"version https://git-lfs": ("a Git LFS pointer, not the model itself", "Fetch the file with `git lfs pull`."),
-    b"<!DOCTYPE": ("a web page", "Download the model file, not its page; a login may be needed."),
-    b"<html": ("a web page", "Download the model file, not its page; a login may be needed."),
-    b"PK\x03\x04": ("a zip or PyTorch file", "localspec runs GGUF files: look for a GGUF version of the model."),
-    b"ggml": ("in an outdated format of llama.cpp", "Look for a GGUF version of the model."),
-    b"lmgg": ("in an outdated format of llama.cpp", "Look for a GGUF version of the model."),
-    b"tjgg": ("in an outdated format of llama.cpp", "Look for a GGUF version of the model."),
-    b"FUGG": ("a big-endian GGUF", "Look for a little-endian version of the model."),
-}
-
 _Steps = Generator[None, None, None]
 _Number = Generator[None, None, int]
 
@@ -172,15 +162,10 @@ class HeaderWalk:
         yield from self._have(0, "the header")
 
     def _check_signature(self) -> None:
-        start = bytes(self._buffer[:_START_BYTES])
-        if start[:4] == b"GGUF":
-            return
-        for signature, (what, hint) in _STRANGERS.items():
-            if start.startswith(signature):
-                raise ModelFileError(f"{self._shown} is {what}.", hint)
-        if start[8:9] == b"{":
-            raise ModelFileError(f"{self._shown} is a safetensors file.", "Look for a GGUF version of the model.")
-        raise ModelFileError(f"{self._shown} is not a GGUF file: it does not begin with GGUF.", "Name a .gguf file.")
+        found = recognise(bytes(self._buffer[:_START_BYTES]))
+        if found is not None:
+            what, hint = found
+            raise ModelFileError(f"{self._shown} is {what}.", hint)
 
     def _check_version(self, version: int) -> None:
         if version & 0xFFFF == 0 and version:
@@ -221,7 +206,7 @@ class HeaderWalk:
         count_at = self._at
         count = yield from self._u64()
         if number == _STRING:
-            is_hashed = is_vocabulary and self._hash_begin < 0
+            is_hashed = is_vocabulary and count > 0 and self._hash_begin < 0
             if is_hashed:
                 self._hash_begin = count_at
             yield from self._skip_strings(count, key)
