@@ -19,6 +19,7 @@ from typing import BinaryIO
 from localspec.catalog.gguf_walk import HeaderWalk
 from localspec.catalog.hub.client import Hub
 from localspec.catalog.hub.failures import TransientHubError
+from localspec.catalog.hub.header_store import prune_headers
 from localspec.catalog.hub.listing import is_safe_path
 from localspec.catalog.hub.sparse import extend_sparse, is_too_large
 from localspec.catalog.hub.values import Offer, RemoteFile, RepoFile, RepoListing
@@ -59,7 +60,8 @@ async def fetch_header(
         DownloadError: the bytes could not be fetched or written.
         ModelFileError: it is no GGUF, or its header is damaged or beyond the limits.
     """
-    place = (folder or cache_dir() / "headers") / _folder_name(listing, offer)
+    store = folder or cache_dir() / "headers"
+    place = store / _folder_name(listing, offer)
     paths = [place / PurePosixPath(file.path).name for file in offer.files]
     spare = SPARE_BYTES
     for index, (file, path) in enumerate(zip(offer.files, paths, strict=True)):
@@ -72,6 +74,7 @@ async def fetch_header(
         # A split model's files but the first have small headers; a few KB are also there if all was spent on others.
         share = max(share, _LEAST_SPARE_BYTES)
         spare -= await _fetch(_Job(hub, remote, path, share, report))
+        prune_headers(store, place)
     return paths[0]
 
 
