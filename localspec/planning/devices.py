@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-DEFAULT_RESERVE_BYTES = 1 << 30
+GIB = 1 << 30
+
+DEFAULT_RESERVE_BYTES = GIB
 """Kept free on each device, as llama.cpp's own --fit-target does."""
+
+HOST = "CPU"
+"""Name of host memory in rows and among devices."""
+
+MIN_DEVICE_BYTES = 64 << 20
+MAX_DEVICE_BYTES = 16 << 40
+MAX_NAME = 60
+MAX_HYPOTHETICAL = 16
+"""llama.cpp's own limit (LLAMA_MAX_DEVICES)."""
+
+_LARGE_SHARE_BYTES = 36 * GIB
+"""Above this much unified memory macOS lets the GPU have 3/4 of it, up to it 2/3."""
+
+_EXAMPLE = 'Write NAME:SIZE, such as "RTX 4070:12GiB", or "M3 Pro:36GiB,unified" with limit=SIZE if you know it.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +39,33 @@ class HypotheticalDevice:
     """Unified only: how much of it the GPU may use; None for the usual share."""
     style: Literal["cuda", "metal"] = "cuda"
     """Whose rules of alignment and scratch space it follows."""
+
+    @property
+    def usable_bytes(self) -> int:
+        """What the GPU may use.
+
+        All of a card's memory. Of a Mac's, an assumption drawn from published logs of stock machines (32 GB: 21.3 GiB,
+        64 GB: 48 GiB): 2/3 of up to 36 GiB and 3/4 of more. CUDA and ROCm lend integrated GPUs all that is free.
+        """
+        if self.limit_bytes is not None:
+            return self.limit_bytes
+        if not self.is_unified or self.style == "cuda":
+            return self.total_bytes
+        if self.total_bytes <= _LARGE_SHARE_BYTES:
+            return self.total_bytes * 2 // 3
+        return self.total_bytes * 3 // 4
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    """Memory of the machine itself."""
+
+    total_bytes: int
+    """What this process may have: of the machine, or of its control group."""
+    available_bytes: int
+    """What can still be taken without swapping."""
+    system: str = "Linux"
+    """As platform.system() names it: Linux, Darwin or Windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +89,60 @@ class PlanDevice:
     def budget_bytes(self) -> int:
         """What a plan may use, never negative."""
         return max(0, self.free_bytes - self.reserve_bytes)
+
+
+class DeviceBytes(Protocol):
+    """A row of a footprint or of a plan."""
+
+    @property
+    def device(self) -> str:
+        """Name of the device whose memory it is."""
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overrun:
+    """A device that rows do not fit on."""
+
+    device: str
+    used_bytes: int
+    budget_bytes: int
+
+    @property
+    def over_bytes(self) -> int:
+        """By how much."""
+        return self.used_bytes - self.budget_bytes
+
+
+def used_bytes(rows: Iterable[DeviceBytes], devices: Sequence[PlanDevice]) -> dict[str, int]:
+    """Return what rows take on each device, as it is compared with the budget.
+
+    What lies on a GPU that shares the host's memory counts on the GPU and again on the host: it has to fit under both
+    limits. Devices come in their order; one that rows name and that is not among them comes last.
+    """
+    used = {device.name: 0 for device in devices}
+    sharing = {device.name for device in devices if device.shares_host_memory}
+    for row in rows:
+        used[row.device] = used.get(row.device, 0) + row.total_bytes
+        if row.device in sharing:
+            used[HOST] = used.get(HOST, 0) + row.total_bytes
+    return used
+
+
+def check(rows: Iterable[DeviceBytes], devices: Sequence[PlanDevice]) -> tuple[Overrun, ...]:
+    """Return which devices the rows do not fit on; empty if all fits.
+
+    A device that is not among `devices` has no budget, so that no row goes uncounted.
+    """
+    budgets = {device.name: device.budget_bytes for device in devices}
+    return tuple(
+        Overrun(name, used, budgets.get(name, 0))
+        for name, used in used_bytes(rows, devices).items()
+        if used > budgets.get(name, 0)
+    )
 
 
 def parse_device(text: str) -> HypotheticalDevice:
