@@ -51,6 +51,8 @@ class ContextSettings:
     type_v: KvType = "f16"
     flash_attn: bool = True
     use_mmap: bool = True
+    experts_on_cpu: bool = False
+    """Keep a mixture's expert matrices in host memory, whatever layers are offloaded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from localspec.engine.llama import log
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.model import LlamaModel
-from localspec.engine.llama.names import kv_type_number
+from localspec.engine.llama.params import context_params, placement_of
 from localspec.engine.model import Cancelled, Progress
-from localspec.engine.values import MAX_DRAFT_TOKENS, ContextSettings
+from localspec.engine.values import ContextSettings
 from localspec.errors import DecodeError, ModelLoadError
 
 _ABORTED = 2
@@ -37,21 +37,9 @@ class LlamaContext:
         Raises:
             ModelLoadError: llama.cpp could not make it, for example for want of memory.
         """
-        params = C.llama_context_default_params()
-        params.n_ctx = settings.n_ctx
-        params.n_batch = settings.n_batch
-        params.n_ubatch = settings.n_ubatch
-        params.n_seq_max = 1
-        params.n_outputs_max = MAX_DRAFT_TOKENS + 1
+        params = context_params(placement_of(settings))
         params.n_threads = settings.n_threads or n_threads
         params.n_threads_batch = settings.n_threads_batch or params.n_threads
-        params.type_k = kv_type_number(settings.type_k)
-        params.type_v = kv_type_number(settings.type_v)
-        params.flash_attn_type = (
-            C.LLAMA_FLASH_ATTN_TYPE_ENABLED if settings.flash_attn else C.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        )
-        params.swa_full = False
-        params.no_perf = True
         params.abort_callback = abort.callback
         params.abort_callback_data = abort.data
         mark = log.position()

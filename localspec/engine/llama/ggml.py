@@ -130,6 +130,11 @@ def device_backend(handle: int) -> str:
     return text(symbol("ggml_backend_reg_name", ctypes.c_char_p, (ctypes.c_void_p,))(registry))
 
 
+def cpu_buffer_type() -> int:
+    """Return the handle of ordinary host memory."""
+    return int(symbol("ggml_backend_cpu_buffer_type", ctypes.c_void_p, ())())
+
+
 def type_name(number: int) -> str:
     """Return the name of a tensor type, such as `q4_0`."""
     return text(symbol("ggml_type_name", ctypes.c_char_p, (ctypes.c_int,))(number))

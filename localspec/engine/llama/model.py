@@ -11,6 +11,7 @@ import llama_cpp.llama_cpp as C
 
 from localspec.catalog.header import GgufHeader
 from localspec.engine.llama import log
+from localspec.engine.llama.params import model_params, placement_of
 from localspec.engine.llama.vocabulary import Vocabulary
 from localspec.engine.model import Cancelled
 from localspec.engine.values import ContextSettings
@@ -30,7 +31,7 @@ class LlamaModel:
 
         Args:
             header: the file's header, read before so that a damaged file never gets here.
-            settings: placement (n_gpu_layers, use_mmap).
+            settings: placement (n_gpu_layers, experts_on_cpu, use_mmap).
             progress: called with a fraction from 0 to 1; returning False cancels.
 
         Raises:
@@ -44,15 +45,13 @@ class LlamaModel:
             was_cancelled = was_cancelled or (progress is not None and not progress(fraction))
             return not was_cancelled
 
-        params = C.llama_model_default_params()
-        params.n_gpu_layers = settings.n_gpu_layers
-        params.load_mode = C.LLAMA_LOAD_MODE_AUTO if settings.use_mmap else C.LLAMA_LOAD_MODE_NONE
+        self._params = model_params(placement_of(settings), use_mmap=settings.use_mmap)
         callback = C.llama_progress_callback(on_progress)
-        params.progress_callback = callback
+        self._params.value.progress_callback = callback
         mark = log.position()
         self.header = header
         self.name = header.text("general.name") or Path(header.path).stem
-        self.handle: Any = self._load(params)
+        self.handle: Any = self._load(self._params.value)
         if was_cancelled and self.handle:
             self.close()
         if was_cancelled:
