@@ -104,6 +104,8 @@ class ContextGroup(_Group):
     type_v: KvType = "f16"
     flash_attn: bool = True
     use_mmap: bool = True
+    experts_on_cpu: bool = False
+    """Keep a mixture's expert matrices in host memory, whatever layers are offloaded."""
 
 
 class BenchGroup(_Group):
