@@ -65,6 +65,13 @@ class DraftGroup(_Group):
     """Longest suffix that prompt lookup searches for, in tokens."""
     ngram_min: int = 4
     """Shortest suffix that prompt lookup accepts as a match, in tokens."""
+    n_ctx: int = Field(0, ge=0, le=2**24)
+    """Positions of the draft model's context; 0 takes as many as the target has."""
+    n_gpu_layers: int | None = Field(None, ge=-1, le=2**16)
+    """The draft model's layers on the GPU, -1 for all; not set: as for the target."""
+    type_k: KvType | None = None
+    """Type of the draft model's cached keys, likewise values; not set: as for the target."""
+    type_v: KvType | None = None
 
 
 class SamplingGroup(_Group):
@@ -144,6 +151,13 @@ class ModelsGroup(_Group):
         return tuple(_whole_path(folder) for folder in folders)
 
 
+class MemoryGroup(_Group):
+    """What a memory plan may use."""
+
+    reserve_gib: float = Field(1.0, ge=0, le=1024)
+    """Kept free on each device, in GiB; a small device keeps less."""
+
+
 class Settings(BaseSettings):
     """All groups. load_settings() reads them."""
 
@@ -154,6 +168,7 @@ class Settings(BaseSettings):
     context: ContextGroup = ContextGroup()
     bench: BenchGroup = BenchGroup()
     models: ModelsGroup = ModelsGroup()
+    memory: MemoryGroup = MemoryGroup()
 
     @classmethod
     def settings_customise_sources(
@@ -199,8 +214,10 @@ def load_settings(flags: Flags | None = None, file: Path | None = None) -> Setti
         ) from None
     except ValidationError as error:
         raise _as_settings_error(error, given, path) from None
-    check_draft(settings.draft, n_ctx=settings.context.n_ctx, n_batch=settings.context.n_batch)
+    positions = [n_ctx for n_ctx in (settings.context.n_ctx, settings.draft.n_ctx) if n_ctx]
+    check_draft(settings.draft, n_ctx=min(positions, default=0), n_batch=settings.context.n_batch)
     check_context(settings.context)
+    check_draft_context(settings.draft, settings.context)
     return settings
 
 
@@ -274,6 +291,20 @@ def check_context(context: ContextGroup) -> None:
         raise SettingsError(
             f"type_v {context.type_v} does not go with flash_attn off: llama.cpp needs flash attention for it.",
             "Set flash_attn on, or type_v to f16.",
+        )
+
+
+def check_draft_context(draft: DraftGroup, context: ContextGroup) -> None:
+    """Refuse a context of the draft model that llama.cpp refuses.
+
+    Raises:
+        SettingsError: both values are named, with what to do.
+    """
+    type_v = draft.type_v
+    if type_v is not None and type_v not in ("f32", "f16", "bf16") and not context.flash_attn:
+        raise SettingsError(
+            f"The draft's type_v {type_v} does not go with flash_attn off: llama.cpp needs flash attention for it.",
+            "Set flash_attn on, or the draft's type_v to f16.",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from localspec.engine.events import EngineFailed, LoadProgress, ModelsLoaded
@@ -21,6 +22,18 @@ def context_settings(settings: Settings) -> ContextSettings:
     return ContextSettings(**settings.context.model_dump())
 
 
+def draft_context_settings(settings: Settings) -> ContextSettings:
+    """Return the draft model's context as the engine takes it: the target's, but for what is set of its own."""
+    context, draft = context_settings(settings), settings.draft
+    return replace(
+        context,
+        n_ctx=draft.n_ctx or context.n_ctx,
+        n_gpu_layers=context.n_gpu_layers if draft.n_gpu_layers is None else draft.n_gpu_layers,
+        type_k=draft.type_k or context.type_k,
+        type_v=draft.type_v or context.type_v,
+    )
+
+
 def sampling_settings(settings: Settings) -> SamplingSettings:
     """Return the sampling group as the engine takes it."""
     return SamplingSettings(**settings.sampling.model_dump())
@@ -28,7 +41,8 @@ def sampling_settings(settings: Settings) -> SamplingSettings:
 
 def speculation_settings(settings: Settings, method: Method) -> SpeculationSettings:
     """Return the draft group as the engine takes it, with the given method in place of its own."""
-    return SpeculationSettings(**{**settings.draft.model_dump(), "method": method})
+    own = settings.draft.model_dump(exclude={"n_ctx", "n_gpu_layers", "type_k", "type_v"})
+    return SpeculationSettings(**{**own, "method": method})
 
 
 def context_notes(loaded: ModelsLoaded) -> tuple[Note, ...]:
@@ -48,8 +62,18 @@ async def load_models(
     context: ContextSettings,
     speculation: SpeculationSettings,
     on_progress: OnLoadProgress,
+    draft_context: ContextSettings | None = None,
 ) -> ModelsLoaded:
-    """Load a target and perhaps a draft with the same kind of context. A draft that fails to load is no error here.
+    """Load a target and perhaps a draft. A draft that fails to load is no error here.
+
+    Args:
+        engine: loads them in place of what it has.
+        target: a file; likewise the draft.
+        draft: None for none.
+        context: the target's.
+        speculation: in force from the first generation on.
+        on_progress: hears how far each file is.
+        draft_context: None for one like the target's.
 
     Raises:
         ModelFileError: one of the files does not exist.
@@ -63,7 +87,7 @@ async def load_models(
         target_path=str(target),
         context=context,
         draft_path="" if draft is None else str(draft),
-        draft_context=context,
+        draft_context=context if draft_context is None else draft_context,
         speculation=speculation,
     )
     async for event in engine.stream(request):

@@ -53,7 +53,8 @@ def test_without_a_file_the_defaults_hold(file: Path) -> None:
 def test_defaults_are_those_of_the_engines_values(group: Any, value: Any) -> None:
     fields = dataclasses.asdict(value)
     fields.pop("verification", None)
-    assert group.model_dump() == fields
+    # The draft group also holds what is the draft model's own context.
+    assert {name: value for name, value in group.model_dump().items() if name in fields} == fields
 
 
 def test_the_longest_draft_is_the_engines() -> None:

@@ -1,0 +1,108 @@
+"""The measuring side of a memory plan: llama.cpp's own word, from an engine that may die and is then asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from localspec.engine.events import DevicesRegistered, FootprintMeasured, Probed
+from localspec.engine.interface import Engine, last_event
+from localspec.engine.requests import MeasureFootprint, Probe, RegisterDevices
+from localspec.engine.values import DeviceInfo
+from localspec.errors import EngineDiedError, LocalspecError
+from localspec.planning.devices import HypotheticalDevice
+from localspec.planning.footprint import PairFootprint, Placement
+from localspec.planning.plan import Measure
+
+
+class ProbeEngine:
+    """Measures models on one set of devices. Nothing is loaded.
+
+    Args:
+        engine: for hypothetical devices one that does nothing else, since they stay for the life of its process.
+        hypothetical: GPUs to plan for instead of this machine's; empty for what is here.
+    """
+
+    def __init__(self, engine: Engine, hypothetical: Sequence[HypotheticalDevice] = ()) -> None:
+        self._engine = engine
+        self._hypothetical = tuple(hypothetical)
+        self._registered: tuple[DeviceInfo, ...] = ()
+
+    async def devices(self) -> tuple[DeviceInfo, ...]:
+        """Return the devices as llama.cpp sees them, hypothetical ones among them.
+
+        Raises:
+            LocalspecError: the engine cannot say, or cannot have hypothetical devices.
+        """
+        if self._hypothetical:
+            return await self._register()
+        answer = await last_event(self._engine, Probe(self._engine.next_id()))
+        if not isinstance(answer, Probed):
+            raise _other_answer()
+        return answer.devices
+
+    def measure(self, target_path: Path, draft_path: Path | None = None) -> Measure:
+        """Return what measures these models; only their headers need to be there."""
+
+        async def measure(target: Placement, draft: Placement | None) -> PairFootprint:
+            try:
+                return await self._ask(target_path, target, draft_path, draft)
+            except EngineDiedError:
+                self._registered = ()
+            # Whatever killed the process may have been something else, such as a want of memory elsewhere.
+            try:
+                return await self._ask(target_path, target, draft_path, draft)
+            except EngineDiedError as error:
+                self._registered = ()
+                raise LocalspecError(
+                    f"llama.cpp ended twice over the question what {target_path.name} takes in memory with "
+                    f"{placement_words(target)}"
+                    + (f", and {_name(draft_path)} with {placement_words(draft)}" if draft is not None else "")
+                    + f". {error.message}",
+                    "Try other settings; the engine's log file has llama.cpp's own words.",
+                ) from error
+
+        return measure
+
+    async def _register(self) -> tuple[DeviceInfo, ...]:
+        if not self._registered:
+            request = RegisterDevices(self._engine.next_id(), self._hypothetical)
+            answer = await last_event(self._engine, request)
+            if not isinstance(answer, DevicesRegistered):
+                raise _other_answer()
+            self._registered = answer.devices
+        return self._registered
+
+    async def _ask(
+        self, target_path: Path, target: Placement, draft_path: Path | None, draft: Placement | None
+    ) -> PairFootprint:
+        if self._hypothetical:
+            await self._register()
+        request = MeasureFootprint(
+            id=self._engine.next_id(),
+            target_path=str(target_path),
+            target=target,
+            draft_path="" if draft_path is None or draft is None else str(draft_path),
+            draft=None if draft_path is None else draft,
+        )
+        answer = await last_event(self._engine, request)
+        if not isinstance(answer, FootprintMeasured):
+            raise _other_answer()
+        return answer.footprint
+
+
+def placement_words(placement: Placement) -> str:
+    """Return a placement as a person would say it."""
+    layers = "all layers" if placement.n_gpu_layers < 0 else f"{placement.n_gpu_layers} layers"
+    kv = placement.type_k if placement.type_k == placement.type_v else f"{placement.type_k}/{placement.type_v}"
+    experts = ", its experts on the CPU" if placement.experts_on_cpu else ""
+    flash = "" if placement.flash_attn else ", flash attention off"
+    return f"n_ctx {placement.n_ctx}, {layers} on GPUs, KV {kv}{flash}{experts}"
+
+
+def _name(path: Path | None) -> str:
+    return "the draft" if path is None else path.name
+
+
+def _other_answer() -> EngineDiedError:
+    return EngineDiedError("The engine gave another answer than the one asked for.", "Install localspec again.")
