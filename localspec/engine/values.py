@@ -109,6 +109,10 @@ class DeviceInfo:
     backend: str
     free_bytes: int
     total_bytes: int
+    is_unified: bool = False
+    """Its memory is the host's."""
+    device_id: str = ""
+    """Bus address such as `0000:c1:00.0`, by which two backends' views of one GPU are known; empty if not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,10 @@ class Device:
     backend: str
     free_bytes: int
     total_bytes: int
+    is_unified: bool = False
+    """Its memory is the host's."""
+    device_id: str = ""
+    """Where it sits on the bus; empty where the backend does not say."""
 
     @property
     def is_gpu(self) -> bool:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from localspec.errors import UsageError
+from localspec.planning.sizes import parse_size
+
 GIB = 1 << 30
 
 DEFAULT_RESERVE_BYTES = GIB
@@ -45,7 +48,8 @@ class HypotheticalDevice:
         """What the GPU may use.
 
         All of a card's memory. Of a Mac's, an assumption drawn from published logs of stock machines (32 GB: 21.3 GiB,
-        64 GB: 48 GiB): 2/3 of up to 36 GiB and 3/4 of more. CUDA and ROCm lend integrated GPUs all that is free.
+        64 GB: 48 GiB): 2/3 of up to 36 GiB and 3/4 of more; newer systems lend more, and a real Mac tells its limit
+        (recommendedMaxWorkingSetSize). CUDA and ROCm lend integrated GPUs all that is free.
         """
         if self.limit_bytes is not None:
             return self.limit_bytes
@@ -54,6 +58,11 @@ class HypotheticalDevice:
         if self.total_bytes <= _LARGE_SHARE_BYTES:
             return self.total_bytes * 2 // 3
         return self.total_bytes * 3 // 4
+
+
+def hypothetical_name(index: int) -> str:
+    """Return what llama.cpp calls the hypothetical device with that index."""
+    return f"HYPO{index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +155,45 @@ def check(rows: Iterable[DeviceBytes], devices: Sequence[PlanDevice]) -> tuple[O
 
 
 def parse_device(text: str) -> HypotheticalDevice:
-    """Return the device that `NAME:SIZE[,unified][,limit=SIZE][,metal]` describes, such as `RTX 4070:12GiB`.
+    """Return the device that `NAME:SIZE[,unified][,limit=SIZE][,metal|cuda]` describes, such as `RTX 4070:12GiB`.
+
+    The name is free text and ends at the last colon. Unified memory follows Metal's rules unless `cuda` is said.
 
     Raises:
         UsageError: it is not of that form, or a size makes no sense.
     """
-    raise NotImplementedError
+    name, colon, rest = text.rpartition(":")
+    size, *options = rest.split(",")
+    total_bytes = _device_size(size, "memory") if colon else 0
+    name = name.strip()
+    if not name or not name.isprintable():
+        raise UsageError("That describes no device." if not colon else "The device has no readable name.", _EXAMPLE)
+    if len(name) > MAX_NAME:
+        raise UsageError(f"The device's name is longer than {MAX_NAME} characters.", _EXAMPLE)
+    flags: set[str] = set()
+    limit_bytes: int | None = None
+    for option in (option.strip() for option in options):
+        key, _, value = option.partition("=")
+        key = key.strip().lower()
+        if key == "limit" and limit_bytes is None:
+            limit_bytes = _device_size(value, "limit")
+        elif option.lower() in ("unified", "metal", "cuda"):
+            flags.add(option.lower())
+        else:
+            shown = option if option.isprintable() and len(option) <= MAX_NAME else "That"
+            raise UsageError(f"“{shown}” is no option of a device, or is said twice.", _EXAMPLE)
+    if {"metal", "cuda"} <= flags:
+        raise UsageError("A device follows the rules of either metal or cuda.", "Leave one of them out.")
+    if limit_bytes is not None and "unified" not in flags:
+        raise UsageError("Only unified memory has a limit.", "Add unified, or leave the limit out.")
+    if limit_bytes is not None and limit_bytes > total_bytes:
+        raise UsageError("The limit is more than the whole memory.", "Give the part that the GPU may use.")
+    is_metal = "metal" in flags or ("unified" in flags and "cuda" not in flags)
+    return HypotheticalDevice(name, total_bytes, "unified" in flags, limit_bytes, "metal" if is_metal else "cuda")
+
+
+def _device_size(text: str, what: str) -> int:
+    size_bytes = parse_size(text)
+    if not MIN_DEVICE_BYTES <= size_bytes <= MAX_DEVICE_BYTES:
+        raise UsageError(f"A {what} of {text.strip()} makes no sense.", "Sizes go from 64 MiB to 16 TiB.")
+    return size_bytes

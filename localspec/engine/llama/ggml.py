@@ -18,6 +18,7 @@ from typing import Any
 
 import llama_cpp.llama_cpp as C
 
+from localspec.engine.llama.ggml_structs import DeviceProperties
 from localspec.errors import MissingSymbolError
 
 GGUF_TYPES = ("u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "str", "arr", "u64", "i64", "f64")
@@ -133,6 +134,14 @@ def device_backend(handle: int) -> str:
 def cpu_buffer_type() -> int:
     """Return the handle of ordinary host memory."""
     return int(symbol("ggml_backend_cpu_buffer_type", ctypes.c_void_p, ())())
+
+
+def device_id(handle: int) -> str:
+    """Return a device's address on its bus, such as `0000:c1:00.0`; empty if the backend does not say."""
+    properties = DeviceProperties()
+    argtypes = (ctypes.c_void_p, ctypes.POINTER(DeviceProperties))
+    symbol("ggml_backend_dev_get_props", None, argtypes)(handle, ctypes.byref(properties))
+    return text(properties.device_id)
 
 
 def type_name(number: int) -> str:

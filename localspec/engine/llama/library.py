@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from functools import cache
 from importlib import metadata
 from typing import Literal
@@ -15,6 +16,8 @@ from localspec.errors import MissingSymbolError
 DeviceType = Literal["cpu", "gpu", "integrated_gpu", "accelerator", "other"]
 
 _DEVICE_TYPES: dict[int, DeviceType] = {0: "cpu", 1: "gpu", 2: "integrated_gpu", 3: "accelerator"}
+
+_METAL = "MTL"
 
 
 @cache
@@ -59,14 +62,34 @@ def devices() -> tuple[DeviceInfo, ...]:
 
 def _device(handle: int) -> DeviceInfo:
     free_bytes, total_bytes = ggml.device_memory(handle)
+    kind = _DEVICE_TYPES.get(ggml.device_type(handle), "other")
+    backend = ggml.device_backend(handle)
     return DeviceInfo(
         name=ggml.device_name(handle),
         description=ggml.device_description(handle).strip(),
-        type=_DEVICE_TYPES.get(ggml.device_type(handle), "other"),
-        backend=ggml.device_backend(handle),
+        type=kind,
+        backend=backend,
         free_bytes=free_bytes,
         total_bytes=total_bytes,
+        is_unified=is_unified(kind, backend, platform.machine()),
+        device_id=_device_id(handle),
     )
+
+
+def is_unified(kind: DeviceType, backend: str, machine: str) -> bool:
+    """Return whether a device's memory is the host's.
+
+    Metal calls every GPU discrete; on Apple silicon all are integrated, on Intel Macs a GPU with memory of its own is
+    what one would use.
+    """
+    return kind == "integrated_gpu" or (backend == _METAL and machine == "arm64")
+
+
+def _device_id(handle: int) -> str:
+    try:
+        return ggml.device_id(handle)
+    except MissingSymbolError:
+        return ""
 
 
 def _version() -> str:
