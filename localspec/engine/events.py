@@ -91,6 +91,8 @@ class ModelsLoaded:
     """Why a wanted draft is not there; empty when it is, or when none was wanted."""
     speculation: SpeculationState
     load_s: float
+    footprint: PairFootprint | None = None
+    """What they really take, by the contexts that are in use; None where llama.cpp does not say."""
     type: Literal["models_loaded"] = "models_loaded"
 
 

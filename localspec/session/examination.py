@@ -9,8 +9,9 @@ from localspec.engine.interface import Engine, last_event
 from localspec.engine.requests import Probe
 from localspec.engine.values import BuildInfo
 from localspec.errors import LocalspecError
-from localspec.hardware.profile import Device, HardwareProfile, read_profile
+from localspec.hardware.profile import HardwareProfile, read_profile
 from localspec.planning.notes import Note, machine_facts, notes_on
+from localspec.session.memory_devices import reported_devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,7 @@ async def examine(engine: Engine) -> Examination:
         failure = LocalspecError("The engine gave another answer than the one asked for.", "Install localspec again.")
         return Examination(read_profile(), None, (), failure)
     build = answer.build
-    devices = tuple(
-        Device(device.name, device.description, device.type, device.backend, device.free_bytes, device.total_bytes)
-        for device in answer.devices
-    )
-    profile = read_profile(devices)
+    profile = read_profile(reported_devices(answer.devices))
     return Examination(
         profile, build, notes_on(machine_facts(profile, build.supports_gpu_offload, build.system_info)), None
     )

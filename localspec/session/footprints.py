@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from localspec.engine.events import DevicesRegistered, FootprintMeasured, Probed
+from localspec.engine.events import DevicesRegistered, FootprintMeasured
 from localspec.engine.interface import Engine, last_event
-from localspec.engine.requests import MeasureFootprint, Probe, RegisterDevices
-from localspec.engine.values import DeviceInfo
+from localspec.engine.requests import MeasureFootprint, RegisterDevices
 from localspec.errors import EngineDiedError, LocalspecError
 from localspec.planning.devices import HypotheticalDevice
 from localspec.planning.footprint import PairFootprint, Placement
@@ -26,20 +25,7 @@ class ProbeEngine:
     def __init__(self, engine: Engine, hypothetical: Sequence[HypotheticalDevice] = ()) -> None:
         self._engine = engine
         self._hypothetical = tuple(hypothetical)
-        self._registered: tuple[DeviceInfo, ...] = ()
-
-    async def devices(self) -> tuple[DeviceInfo, ...]:
-        """Return the devices as llama.cpp sees them, hypothetical ones among them.
-
-        Raises:
-            LocalspecError: the engine cannot say, or cannot have hypothetical devices.
-        """
-        if self._hypothetical:
-            return await self._register()
-        answer = await last_event(self._engine, Probe(self._engine.next_id()))
-        if not isinstance(answer, Probed):
-            raise _other_answer()
-        return answer.devices
+        self._is_registered = not self._hypothetical
 
     def measure(self, target_path: Path, draft_path: Path | None = None) -> Measure:
         """Return what measures these models; only their headers need to be there."""
@@ -48,12 +34,12 @@ class ProbeEngine:
             try:
                 return await self._ask(target_path, target, draft_path, draft)
             except EngineDiedError:
-                self._registered = ()
+                self._is_registered = not self._hypothetical
             # Whatever killed the process may have been something else, such as a want of memory elsewhere.
             try:
                 return await self._ask(target_path, target, draft_path, draft)
             except EngineDiedError as error:
-                self._registered = ()
+                self._is_registered = not self._hypothetical
                 raise LocalspecError(
                     f"llama.cpp ended twice over the question what {target_path.name} takes in memory with "
                     f"{placement_words(target)}"
@@ -64,20 +50,18 @@ class ProbeEngine:
 
         return measure
 
-    async def _register(self) -> tuple[DeviceInfo, ...]:
-        if not self._registered:
-            request = RegisterDevices(self._engine.next_id(), self._hypothetical)
-            answer = await last_event(self._engine, request)
-            if not isinstance(answer, DevicesRegistered):
-                raise _other_answer()
-            self._registered = answer.devices
-        return self._registered
+    async def _register(self) -> None:
+        if self._is_registered:
+            return
+        answer = await last_event(self._engine, RegisterDevices(self._engine.next_id(), self._hypothetical))
+        if not isinstance(answer, DevicesRegistered):
+            raise _other_answer()
+        self._is_registered = True
 
     async def _ask(
         self, target_path: Path, target: Placement, draft_path: Path | None, draft: Placement | None
     ) -> PairFootprint:
-        if self._hypothetical:
-            await self._register()
+        await self._register()
         request = MeasureFootprint(
             id=self._engine.next_id(),
             target_path=str(target_path),

@@ -14,12 +14,15 @@ from localspec.engine.interface import Engine
 from localspec.engine.values import ContextSettings, DeviceInfo, SamplingSettings
 from localspec.errors import EngineDiedError, LocalspecError
 from localspec.hardware.throttling import ClockReading, read_clock, was_throttled
+from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.notes import Note
 from localspec.session.arms import Arm, prompt_cases
 from localspec.session.comparison import ComparisonProgress, check_extent, run_comparison
 from localspec.session.examination import Examination, examine
 from localspec.session.hashing import sha256_of
+from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import context_notes, load_models
+from localspec.session.memory_use import check_use, memory_record
 from localspec.session.outcome import ComparisonFailed, ComparisonInterrupted, ComparisonResult
 from localspec.session.records import Record, bench_record, device_record, model_record, settings_record
 
@@ -43,6 +46,12 @@ class MeasurementPlan:
     ignore_eog: bool = False
     with_hashes: bool = False
     """Read the model files through for their SHA-256 first."""
+    draft_context: ContextSettings | None = None
+    """None: as the target's."""
+    reserve_bytes: int = DEFAULT_RESERVE_BYTES
+    """Kept free on each device by the memory plan."""
+    is_forced: bool = False
+    """Load even what the memory plan says would not fit."""
 
     def sampling_for(self, workload: Workload) -> SamplingSettings:
         """Return the sampling with the temperature that is in force for a workload."""
@@ -79,6 +88,10 @@ class Measurement:
     is_interrupted: bool
     failure: LocalspecError | None
     """Why it ended early after something had been measured already."""
+    memory: LoadPlan | None = None
+    """How the models were placed, and why."""
+    memory_notes: tuple[str, ...] = ()
+    """What is not as it was asked for, and where the models take other memory than planned."""
 
     @property
     def context_notes(self) -> tuple[Note, ...]:
@@ -107,20 +120,32 @@ async def measure(
 
     Raises:
         UsageError: the plan measures nothing.
+        ModelLoadError: the models would not fit into memory.
         LocalspecError: nothing could be measured.
     """
     check_extent(plan.num_pairs, plan.max_tokens)
     examination = await examine(engine)
     if examination.failure is not None:
         raise examination.failure
-    loaded = await load_models(
+    memory = await plan_load(
         engine,
         plan.target,
         plan.draft,
         plan.context,
+        plan.context if plan.draft_context is None else plan.draft_context,
+        reserve_bytes=plan.reserve_bytes,
+        is_forced=plan.is_forced,
+    )
+    loaded = await load_models(
+        engine,
+        plan.target,
+        plan.draft,
+        memory.context,
         plan.arms[0].speculation,
         lambda event: on_progress(MeasurementProgress("load", event.fraction, load=event)),
+        memory.draft_context,
     )
+    memory_notes = (*memory.notes, *check_use(memory.plan, loaded))
     hashes = (
         await _hash(plan, plan.target, on_progress),
         await _hash(plan, plan.draft if loaded.draft is not None else None, on_progress),
@@ -145,7 +170,16 @@ async def measure(
             raise
         failure = error
     return Measurement(
-        plan, examination, loaded, hashes, tuple(results), (before, read_clock()), is_interrupted, failure
+        plan,
+        examination,
+        loaded,
+        hashes,
+        tuple(results),
+        (before, read_clock()),
+        is_interrupted,
+        failure,
+        memory,
+        memory_notes,
     )
 
 
@@ -187,6 +221,7 @@ def measurement_record(measurement: Measurement) -> Record:
     for entry, workload in zip(record["workloads"], plan.workloads, strict=False):
         entry["temperature"] = plan.sampling_for(workload).temperature
         entry["is_copy_heavy"] = workload.is_copy_heavy
+    record["memory"] = memory_record(None if measurement.memory is None else measurement.memory.plan, loaded)
     record["notes"] = [dataclasses.asdict(note) for note in measurement.context_notes]
     # A workload that a failure cut short is incomplete, too, but nobody interrupted it.
     record["interrupted"] = measurement.is_interrupted
