@@ -66,7 +66,8 @@ class Placed:
         placement: n_gpu_layers, context and cache types.
         gpus: none for a machine without.
         n_seq: sequences that share the KV cells and have recurrent states of their own.
-        has_mtp_context: the context that predicts further tokens from the blocks kept for it, and the weights of both.
+        loads_mtp: count the blocks that predict further tokens.
+        is_mtp_context: the context that uses those blocks, not the main one.
     """
 
     def __init__(
@@ -76,13 +77,15 @@ class Placed:
         gpus: Sequence[Gpu] = (),
         *,
         n_seq: int = 1,
-        has_mtp_context: bool = False,
+        loads_mtp: bool = False,
+        is_mtp_context: bool = False,
     ) -> None:
         self._model = model
         self._placement = placement
         self._gpus = tuple(gpus)
         self._n_seq = n_seq
-        self._is_mtp = has_mtp_context
+        self._loads_mtp = loads_mtp
+        self._is_mtp_context = is_mtp_context
         self._layers = _Layers(model)
         self._devices = _layer_devices(self._layers.num_all, placement.n_gpu_layers, gpus)
 
@@ -128,7 +131,7 @@ class Placed:
         if block is None:
             return [self._devices[-1]]
         layer = int(block[1])
-        if layer not in self._layers.trunk and not self._is_mtp:
+        if layer not in self._layers.trunk and not self._loads_mtp:
             return []
         if self._placement.experts_on_cpu and _EXPERTS.search(tensor.name):
             return [0]
@@ -149,7 +152,7 @@ class Placed:
         # Without flash attention V lies transposed, and every layer gets the row of the widest.
         widest = max((layers.v_dims[layer] for layer in range(layers.num_all)), default=0)
         placed = []
-        for layer in layers.cached(self._is_mtp):
+        for layer in layers.cached(self._is_mtp_context):
             cells = window_cells if layers.has_window[layer] else n_ctx
             v_dims = layers.v_dims[layer] if placement.flash_attn else widest
             caches = [(placement.type_k, layers.k_dims[layer])]
@@ -161,7 +164,7 @@ class Placed:
         return placed
 
     def _recurrent(self) -> list[tuple[int, DeviceBytes]]:
-        if self._is_mtp:
+        if self._is_mtp_context:
             return []
         layers = self._layers
         snapshots = self._placement.n_rs_seq if self._model.architecture in HAS_ROLLBACK else 0
