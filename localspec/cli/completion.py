@@ -27,6 +27,16 @@ def is_asked() -> bool:
     return bool(os.environ.get(VARIABLE))
 
 
+def answer(command: click.Group) -> None:
+    """Print what the shell asks for, and end the process."""
+    from click.shell_completion import add_completion_class
+
+    from localspec.cli.bash_completion import ColonComplete
+
+    add_completion_class(ColonComplete, "bash")
+    command.main(prog_name="localspec", complete_var=VARIABLE)
+
+
 def complete_model(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the names of local models that begin so, and let the shell complete paths beside them."""
     from click.shell_completion import CompletionItem

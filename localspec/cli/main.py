@@ -156,8 +156,7 @@ def run(arguments: Sequence[str], services: Services | None = None) -> int:
 def main() -> NoReturn:
     """Carry out the command line of this process, and exit."""
     if completion.is_asked():
-        # The shell reads what click prints, and click ends the process.
-        cli.main(prog_name="localspec", complete_var=completion.VARIABLE)
+        completion.answer(cli)
     prepare_streams()
     # Ctrl-C stays as the command leaves it, since nothing may break off the end of the process.
     sys.exit(_carry_out(sys.argv[1:], None))
