@@ -19,6 +19,12 @@ def bytes_text(size: int | None) -> str:
     return f"{size} bytes" if size else "0 MiB"
 
 
+def bytes_span(first: int, word: str, last: int) -> str:
+    """Return two sizes with a word between them, and the unit once if it is the same: `87 to 94 MiB`."""
+    unit = bytes_text(last).rpartition(" ")[2]
+    return f"{bytes_text(first).removesuffix(f' {unit}')} {word} {bytes_text(last)}"
+
+
 def rate_text(per_second: float | None) -> str:
     """Return tokens per second with three digits or so."""
     if per_second is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.kit import KitManifest, KitPart, KitRole, export_kit, import_kit
+from localspec.cli.advice import command_line
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
 from localspec.cli.figures import bytes_text
@@ -44,7 +45,7 @@ def run_export(services: Services, folder: Path, target: str, draft: str | None,
     console = results_console(is_json)
     size = sum(file.size for file in manifest.files)
     say(console, one_line(f"{len(manifest.files)} files, {bytes_text(size)}, in {folder}."))
-    say(console, one_line(f"On the other machine: localspec kit import {folder.name}"))
+    say(console, f"On the other machine: {command_line('localspec', 'kit', 'import', folder.name)}")
     if is_json:
         files = [file.model_dump() for file in manifest.files]
         print(encode_record({"schema": SCHEMA, "folder": str(folder), "files": files}))
@@ -78,13 +79,15 @@ def run_import(services: Services, folder: Path, is_json: bool) -> int:
 
     paths = run_errand(services, "checking the kit", work)
     found = local_models(settings)
-    names = [model.name for model in found if any(path in model.shards for path in paths)]
+    by_path = {path: model.name for model in found for path in model.shards}
+    # The kit's own order: the target first.
+    names = list(dict.fromkeys(by_path[path] for path in paths if path in by_path))
     console = results_console(is_json)
     say(console, one_line(f"Verified and copied: {', '.join(names)}."))
     if names:
-        draft = f" --draft {names[1]}" if len(names) > 1 else " --method ngram"
+        drafting = ("--draft", names[1]) if len(names) > 1 else ("--method", "ngram")
         say(console, "To see whether speculation pays:")
-        console.print(f"  {one_line(f'localspec bench {names[0]}{draft}')}", soft_wrap=True)
+        console.print(f"  {command_line('localspec', 'bench', names[0], *drafting)}", soft_wrap=True)
     if is_json:
         print(encode_record({"schema": SCHEMA, "files": [str(path) for path in paths], "names": names}))
     return EXIT_DONE

@@ -49,7 +49,7 @@ def show(services: Services, model: str, is_remote: bool, is_json: bool) -> int:
     return run_show(services, model, is_remote, is_json)
 
 
-@click.command(epilog=_MODEL_HELP)
+@click.command(epilog=_MODEL_HELP, short_help="Say whether two models are a pair, or find drafts.")
 @click.argument("target", metavar="TARGET", shell_complete=complete_model)
 @click.argument("draft", required=False, metavar="[DRAFT]", shell_complete=complete_model)
 @click.option("--local", "is_local", is_flag=True, help="Look for drafts on this machine only.")
@@ -90,7 +90,7 @@ def pull(services: Services, reference: str, draft: str, is_forced: bool, is_sur
     return run_pull(services, reference, draft, is_forced, is_sure, is_json)
 
 
-@click.command()
+@click.command(short_help="Remove models and broken-off downloads.")
 @click.argument("names", nargs=-1, metavar="MODEL...", shell_complete=complete_model)
 @click.option("--partial", "with_partials", is_flag=True, help="Remove what broken-off downloads left.")
 @_YES
@@ -131,7 +131,7 @@ def kit_import(services: Services, folder: Path, is_json: bool) -> int:
     return run_import(services, folder, is_json)
 
 
-@click.command()
+@click.command(short_help="Print the script for completion in a shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:

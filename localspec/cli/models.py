@@ -108,11 +108,13 @@ def params_text(facts: ModelFacts) -> str:
 
 def _show(console: Console, entries: Sequence[ModelEntry], partials: Sequence[Partial]) -> None:
     if entries:
-        wide = _grid(entries, is_wide=True)
-        print_table(console, wide if fits(console, wide) else _grid(entries, is_wide=False))
+        print_table(console, _fitting_grid(console, entries))
     else:
-        say(console, "There are no models here yet. `localspec search WORDS` finds some on the Hub, `localspec demo`")
-        say(console, "brings a small one, and folders of your own go into settings.toml: [models] folders = [...].")
+        say(
+            console,
+            "There are no models here yet. `localspec search WORDS` finds some on the Hub, `localspec demo` brings a "
+            "small one, and folders of your own go into settings.toml: [models] folders = [...].",
+        )
     failed = [entry for entry in entries if entry.facts is None]
     if failed:
         console.print()
@@ -138,10 +140,23 @@ def partial_line(partial: Partial) -> str:
     )
 
 
-def _grid(entries: Sequence[ModelEntry], is_wide: bool) -> Table:
+def _fitting_grid(console: Console, entries: Sequence[ModelEntry]) -> Table:
+    """Return the table with as many columns as fit, and at the worst with owners on lines of their own."""
     columns = ["Name", "Parameters", "Quantisation", "Size", "Context"]
-    if is_wide:
-        columns = ["Name", "Architecture", *columns[1:], "Vocabulary", "Place", "Remarks"]
+    choices = [["Name", "Architecture", *columns[1:], "Vocabulary", "Place", "Remarks"], columns]
+    if all(_quantisation(entry).casefold() in entry.found.name.casefold() for entry in entries):
+        choices.append([column for column in columns if column != "Quantisation"])
+    for choice in choices:
+        if fits(console, grid := _grid(entries, choice, "/")):
+            return grid
+    return _grid(entries, choices[-1], "/\n")
+
+
+def _quantisation(entry: ModelEntry) -> str:
+    return (entry.facts.quantisation if entry.facts else entry.found.quantisation) or DASH
+
+
+def _grid(entries: Sequence[ModelEntry], columns: Sequence[str], slash: str) -> Table:
     grid = table(*columns)
     for index, column in enumerate(grid.columns):
         if columns[index] in ("Architecture", "Quantisation", "Vocabulary", "Place", "Remarks"):
@@ -153,14 +168,15 @@ def _grid(entries: Sequence[ModelEntry], is_wide: bool) -> Table:
             "Name": found.name,
             "Architecture": facts.architecture if facts else DASH,
             "Parameters": params_text(facts) if facts else DASH,
-            "Quantisation": (facts.quantisation if facts else found.quantisation) or DASH,
+            "Quantisation": _quantisation(entry),
             "Size": bytes_text(found.file_bytes),
             "Context": context_text(facts.n_ctx_train) if facts else DASH,
             "Vocabulary": _vocabulary(facts),
             "Place": found.place,
             "Remarks": remark(facts) if facts else "cannot be read" if not found.missing else "incomplete",
         }
-        grid.add_row(*(one_line(row[column]) for column in columns))
+        name, *others = (one_line(row[column]) for column in columns)
+        grid.add_row(name.replace("/", slash, 1), *others)
     return grid
 
 

@@ -170,7 +170,8 @@ def show_candidates(console: Console, target: LocatedModel, candidates: Sequence
         here = " (here)" if one.source == "local" else ""
         grid.add_row(str(rank), one_line(one.label) + here, one.method, size, cost, pays)
     print_table(console, grid)
-    say(console, _LEGEND)
+    if any(one.cost_ratio for one in accepted):
+        say(console, _LEGEND)
     console.print()
     for rank, one in enumerate(accepted, 1):
         say(console, one_line(f"{rank}. {one.label}: {one.reason}"))

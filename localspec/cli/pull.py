@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from localspec.catalog.curated import curated_folders, read_curated
+from localspec.cli.advice import command_line
 from localspec.cli.errand import stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
 from localspec.cli.figures import bytes_text
@@ -138,9 +139,9 @@ def _show_result(console: Console, plan: PullPlan, names: tuple[str, ...]) -> No
     draft = names[1] if len(names) > 1 else plan.draft_here
     console.print()
     say(console, one_line(f"Here now: {', '.join(names)}"))
-    command = f"localspec bench {names[0]}" + (f" --draft {draft}" if draft else " --method ngram")
+    drafting = ("--draft", draft) if draft else ("--method", "ngram")
     say(console, "To see whether speculation pays:")
-    console.print(f"  {one_line(command)}", soft_wrap=True)
+    console.print(f"  {command_line('localspec', 'bench', names[0], *drafting)}", soft_wrap=True)
 
 
 def pull_record(plan: PullPlan, paths: tuple[Path, ...], names: tuple[str, ...]) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.table import Table
 
 from localspec.catalog.curated import CuratedPair, curated_folders, pairs_for, read_curated
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
-from localspec.cli.figures import bytes_text, count_text
-from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
+from localspec.cli.figures import bytes_span, bytes_text, count_text
+from localspec.cli.screen import DASH, Report, fits, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
@@ -121,7 +122,7 @@ def size_span(offers: Sequence[Offer]) -> str:
     sizes = sorted(offer.size_bytes for offer in offers if offer.kind == "model")
     if not sizes:
         return DASH
-    return bytes_text(sizes[0]) if len(sizes) == 1 else f"{bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
+    return bytes_text(sizes[0]) if len(sizes) == 1 else bytes_span(sizes[0], "to", sizes[-1])
 
 
 def drafts_text(pairs: Sequence[CuratedPair]) -> str:
@@ -141,14 +142,7 @@ def _show(console: Console, words: str, answers: Sequence[SearchAnswer]) -> None
             console, one_line(f"The Hub has no GGUF model for {words!r}. Try fewer words, such as a family and a size.")
         )
         return
-    grid = table("Repository", "Parameters", "Downloads", "Sizes")
-    for answer in answers:
-        repo = answer.hit.repo + (" (gated)" if answer.hit.is_gated else "")
-        sizes = "not told" if answer.failure else size_span(answer.offers)
-        grid.add_row(one_line(repo), count_text(answer.hit.num_params), count_text(answer.hit.downloads), sizes)
-    for column in grid.columns[1:]:
-        column.no_wrap = True
-    print_table(console, grid)
+    print_table(console, _grid(console, answers))
     known = [answer for answer in answers if drafts_text(answer.pairs)]
     if known:
         console.print()
@@ -157,3 +151,28 @@ def _show(console: Console, words: str, answers: Sequence[SearchAnswer]) -> None
         say(console, one_line(f"{answer.hit.repo}: {drafts_text(answer.pairs)}"), indent=2)
     console.print()
     say(console, "`localspec show REPOSITORY` lists its quantisations; `localspec pair REPOSITORY` looks for drafts.")
+
+
+def _grid(console: Console, answers: Sequence[SearchAnswer]) -> Table:
+    """Return the table, on a narrow screen with fewer columns, and at the worst with owners on lines of their own."""
+    is_sized = any(answer.hit.num_params for answer in answers)
+    choices = [("Parameters", "Downloads", "Sizes"), ("Parameters" if is_sized else "Downloads", "Sizes")]
+    for columns in choices:
+        if fits(console, grid := _grid_of(answers, columns, "/")):
+            return grid
+    return _grid_of(answers, choices[-1], "/\n")
+
+
+def _grid_of(answers: Sequence[SearchAnswer], columns: Sequence[str], slash: str) -> Table:
+    grid = table("Repository", *columns)
+    for column in grid.columns[1:]:
+        column.no_wrap = True
+    for answer in answers:
+        repo = one_line(answer.hit.repo + (" (gated)" if answer.hit.is_gated else ""))
+        row = {
+            "Parameters": count_text(answer.hit.num_params),
+            "Downloads": count_text(answer.hit.downloads),
+            "Sizes": "not told" if answer.failure else size_span(answer.offers),
+        }
+        grid.add_row(repo.replace("/", slash, 1), *(row[column] for column in columns))
+    return grid

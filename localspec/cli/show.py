@@ -10,6 +10,7 @@ from rich.console import Console
 
 from localspec.catalog.curated import CuratedPair, curated_folders, pairs_for, read_curated
 from localspec.catalog.facts import ModelFacts
+from localspec.cli.advice import command_line
 from localspec.cli.errand import run_errand, stepper
 from localspec.cli.failures import EXIT_DONE
 from localspec.cli.figures import bytes_text
@@ -133,9 +134,9 @@ def _show(console: Console, description: Description) -> None:
     if drafts:
         say(console, one_line(f"Known drafts: {drafts}."))
     if model is not None and description.facts is not None and description.facts.draft_only is None:
-        say(console, one_line(f"To look for drafts: localspec pair {model.label}"))
+        say(console, f"To look for drafts: {command_line('localspec', 'pair', model.label)}")
         if model.is_remote:
-            say(console, one_line(f"To fetch it: localspec pull {model.label}"))
+            say(console, f"To fetch it: {command_line('localspec', 'pull', model.label)}")
 
 
 def _terms(listing: RepoListing) -> str:
