@@ -18,7 +18,9 @@ def check_removable(model: FoundModel) -> None:
     Raises:
         UsageError: the file is another program's or the user's own.
     """
-    if model.place in ("localspec", "demo", "hugging face"):
+    # A Hugging Face cache that the settings name may be another user's or another machine's.
+    is_elsewhere = model.place == "hugging face" and not model.path.is_relative_to(hugging_face_folder())
+    if model.place in ("localspec", "demo", "hugging face") and not is_elsewhere:
         return
     if model.place in _MASTERS:
         raise UsageError(
