@@ -243,6 +243,31 @@ class GgufContext:
         pointer = self._get("gguf_get_arr_data", ctypes.c_void_p, index)
         return tuple(_convert(number, value) for value in (_C_TYPES[number] * count).from_address(pointer))
 
+    def remove_key(self, key: str) -> None:
+        """Take a metadata entry out; ids of the later ones shift."""
+        symbol("gguf_remove_key", ctypes.c_int64, (ctypes.c_void_p, ctypes.c_char_p))(self._handle, key.encode())
+
+    def set_text(self, key: str, value: str) -> None:
+        """Add or replace a text entry."""
+        argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+        symbol("gguf_set_val_str", None, argtypes)(self._handle, key.encode(), value.encode())
+
+    def set_number(self, key: str, value: int) -> None:
+        """Add or replace an entry of type u32."""
+        argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32)
+        symbol("gguf_set_val_u32", None, argtypes)(self._handle, key.encode(), value)
+
+    def write_header(self, path: str) -> None:
+        """Write metadata and tensor table, padded, without tensor data.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        encoded = path.encode("utf-8") if sys.platform == "win32" else os.fsencode(path)
+        argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_bool)
+        if not symbol("gguf_write_to_file", ctypes.c_bool, argtypes)(self._handle, encoded, True):
+            raise OSError(f"cannot write {path}")
+
     def tensor_name(self, index: int) -> str:
         """Return a tensor's name."""
         return text(self._get("gguf_get_tensor_name", ctypes.c_char_p, index))

@@ -18,7 +18,8 @@ MAX_ALIGNMENT = 1 << 20
 MAX_LAYERS, MAX_EXPERTS = 512, 1024
 """What this llama.cpp has room for. It ends the process where a file asks for more."""
 
-_SHARD = re.compile(r"(?P<stem>.*)-(?P<index>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<index>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+"""How the files of a split model are named."""
 _AGAIN = "Download the file again. If it is what its maker published, it needs fixing there."
 _U16 = 2
 
@@ -175,7 +176,7 @@ def _shard_paths(path: str, shard: _Shard) -> list[str]:
     if count <= 1:
         return [path]
     folder, name = os.path.split(path)
-    match = _SHARD.fullmatch(name)
+    match = SHARD_NAME.fullmatch(name)
     if match is None or int(match["count"]) != count:
         raise ModelFileError(
             f"{printable(path)} says that it is one of {count} files, but its name does not end in "

@@ -1,0 +1,82 @@
+"""The kinds of buffers that ggml knows, and whose memory each is."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from localspec.engine.llama import ggml
+from localspec.errors import MissingSymbolError
+
+HOST = "CPU"
+"""Device of all host memory: ordinary, pinned for a GPU, or laid out anew for the processor's kernels."""
+
+_HOST_TYPES = (0, 3)
+"""Device types of processors and of accelerators beside them (BLAS, AMX), which work in host memory."""
+_MAX_EXTRA = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BufferType:
+    """One kind."""
+
+    name: str
+    """Such as `CUDA0`, `CUDA_Host`, `CPU`, `CPU_REPACK`."""
+    device: str
+    """A GPU's name, or HOST."""
+
+
+def known_buffer_types() -> dict[int, BufferType]:
+    """Return the kinds of buffers by ggml's handle: of each device its own, its pinned and its special ones.
+
+    Raises:
+        MissingSymbolError: this build cannot list them.
+    """
+    known = {ggml.cpu_buffer_type(): BufferType(HOST, HOST)}
+    for index in range(ggml.device_count()):
+        device = ggml.device(index)
+        own = HOST if ggml.device_type(device) in _HOST_TYPES else ggml.device_name(device)
+        for handle in _buffer_types(device):
+            known.setdefault(handle, BufferType(_name(handle), HOST if _is_host(handle) else own))
+    return known
+
+
+def _buffer_types(device: int) -> list[int]:
+    of_device = (ctypes.c_void_p,)
+    handles: list[int | None] = [
+        ggml.symbol("ggml_backend_dev_buffer_type", ctypes.c_void_p, of_device)(device),
+        ggml.symbol("ggml_backend_dev_host_buffer_type", ctypes.c_void_p, of_device)(device),
+    ]
+    try:
+        handles += _extra_buffer_types(device)
+    except MissingSymbolError:
+        pass
+    return [handle for handle in handles if handle]
+
+
+def _extra_buffer_types(device: int) -> list[int | None]:
+    """Return those that a backend offers beside the usual ones, such as CPU_REPACK."""
+    registry = ggml.symbol("ggml_backend_dev_backend_reg", ctypes.c_void_p, (ctypes.c_void_p,))(device)
+    if not registry:
+        return []
+    find = ggml.symbol("ggml_backend_reg_get_proc_address", ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p))
+    address = find(registry, b"ggml_backend_dev_get_extra_bufts")
+    if not address:
+        return []
+    array = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(address)(device)
+    if not array:
+        return []
+    handles: list[int | None] = []
+    for slot in (ctypes.c_void_p * _MAX_EXTRA).from_address(array):
+        if slot is None:
+            break
+        handles.append(slot)
+    return handles
+
+
+def _name(handle: int) -> str:
+    return ggml.text(ggml.symbol("ggml_backend_buft_name", ctypes.c_char_p, (ctypes.c_void_p,))(handle))
+
+
+def _is_host(handle: int) -> bool:
+    return bool(ggml.symbol("ggml_backend_buft_is_host", ctypes.c_bool, (ctypes.c_void_p,))(handle))
