@@ -18,7 +18,13 @@ from localspec.errors import LocalspecError, UsageError
 from localspec.session.arguments import named_model
 from localspec.session.arms import build_arms
 from localspec.session.comparison import check_extent
-from localspec.session.loading import context_settings, sampling_settings, speculation_settings
+from localspec.session.loading import (
+    context_settings,
+    draft_context_settings,
+    reserve_bytes,
+    sampling_settings,
+    speculation_settings,
+)
 from localspec.session.measurement import Measurement, MeasurementPlan, measure, measurement_record
 from localspec.session.records import encode_record
 from localspec.settings import Flags, Settings, load_settings
@@ -77,6 +83,9 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
         warmup_tokens=settings.bench.warmup,
         ignore_eog=choice.ignore_eos,
         with_hashes=with_hashes,
+        draft_context=draft_context_settings(settings),
+        reserve_bytes=reserve_bytes(settings),
+        is_forced=choice.is_forced,
     )
 
 

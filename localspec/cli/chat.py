@@ -9,7 +9,7 @@ from typing import cast
 
 from localspec.cli.answer import PREFILL_PATIENCE_S, AnswerStream
 from localspec.cli.failures import EXIT_DONE, say_failure, say_notice
-from localspec.cli.figures import milliseconds_text, percent_text, rate_text
+from localspec.cli.figures import bytes_text, milliseconds_text, percent_text, rate_text
 from localspec.cli.heading import model_text
 from localspec.cli.interruption import Interruptions
 from localspec.cli.options import ChatChoice
@@ -22,13 +22,18 @@ from localspec.engine.values import FinishReason, Method, SpeculationSettings, S
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
 from localspec.session.arguments import named_model
 from localspec.session.conversation import Answer, Conversation
+from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import (
+    OnLoadProgress,
     context_notes,
     context_settings,
+    draft_context_settings,
     load_models,
+    reserve_bytes,
     sampling_settings,
     speculation_settings,
 )
+from localspec.session.memory_use import check_use, used_lines
 from localspec.settings import Flags, Settings, load_settings
 
 HELP = """\
@@ -36,6 +41,7 @@ HELP = """\
 /off          draft nothing
 /method NAME  off, draft or ngram
 /clear        forget the conversation
+/memory       what the models take in memory, and what was planned
 /help         these lines
 /quit         leave; Ctrl-D does the same
 Ctrl-C stops an answer."""
@@ -110,6 +116,8 @@ class _Chat:
         self._target = named_model(choice.target, settings).path
         self._draft = None if choice.draft is None else named_model(choice.draft, settings).path
         self._settings = settings
+        self._is_forced = choice.is_forced
+        self._memory: tuple[LoadPlan, ModelsLoaded] | None = None
         self._method = method
         self._last_method: Method = method if method != "off" else ("draft" if choice.draft else "ngram")
         self._conversation = Conversation(engine, sampling_settings(settings), choice.max_tokens, choice.system)
@@ -122,21 +130,36 @@ class _Chat:
             def on_progress(event: LoadProgress) -> None:
                 report(f"loading the {event.model}", event.fraction, "")
 
-            loaded = self._interruptions.run(
-                load_models(
-                    self._engine,
-                    self._target,
-                    self._draft,
-                    context_settings(self._settings),
-                    self._speculation(self._method),
-                    on_progress,
-                )
-            )
+            memory, loaded = self._interruptions.run(self._load(on_progress))
+        self._memory = (memory, loaded)
         _say(loaded_line(loaded))
         for note in context_notes(loaded):
             _say(f"{note.severity}: {note.text} {note.advice}")
+        for line in (*memory.notes, *check_use(memory.plan, loaded)):
+            _say(one_line(line))
         if loaded.draft_failure:
             _say(f"The draft model is not in use: {loaded.draft_failure}")
+
+    async def _load(self, on_progress: OnLoadProgress) -> tuple[LoadPlan, ModelsLoaded]:
+        memory = await plan_load(
+            self._engine,
+            self._target,
+            self._draft,
+            context_settings(self._settings),
+            draft_context_settings(self._settings),
+            reserve_bytes=reserve_bytes(self._settings),
+            is_forced=self._is_forced,
+        )
+        loaded = await load_models(
+            self._engine,
+            self._target,
+            self._draft,
+            memory.context,
+            self._speculation(self._method),
+            on_progress,
+            memory.draft_context,
+        )
+        return memory, loaded
 
     def talk(self) -> None:
         """Answer line after line."""
@@ -186,6 +209,8 @@ class _Chat:
         argument = argument.strip()
         if name == "/help":
             _say(HELP)
+        elif name == "/memory":
+            self._show_memory()
         elif name == "/clear":
             self._conversation.clear()
             _say("The conversation is forgotten.")
@@ -199,6 +224,16 @@ class _Chat:
             _say("There are three methods: off, draft and ngram.")
         else:
             _say(f"There is no command {one_line(name)}. /help shows all.")
+
+    def _show_memory(self) -> None:
+        if self._memory is None:
+            _say("No models are loaded.")
+            return
+        plan, loaded = self._memory[0].plan, self._memory[1]
+        for device, planned, taken in used_lines(plan, loaded):
+            _say(one_line(f"{device}: {bytes_text(taken)} taken, {bytes_text(planned)} planned"))
+        if plan is None and loaded.footprint is None:
+            _say("It is not known; the log file says why.")
 
     def _switch(self, method: Method) -> None:
         configured = self._interruptions.run(self._conversation.configure(self._speculation(method)))

@@ -28,6 +28,8 @@ def show_measurement(measurement: Measurement, console: Console) -> None:
         say(console, line)
     for note in measurement.context_notes:
         say(console, f"{note.severity}: {note.text} {note.advice}")
+    for line in measurement.memory_notes:
+        say(console, one_line(line))
     for result, workload in zip(measurement.results, plan.workloads, strict=False):
         show_comparison(result, workload, plan.sampling_for(workload).temperature, console)
     if not_started := plan.workloads[len(measurement.results) :]:

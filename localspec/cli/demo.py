@@ -11,7 +11,13 @@ from localspec.engine.interface import Engine
 from localspec.session.arms import build_arms
 from localspec.session.comparison import check_extent
 from localspec.session.demo import DemoModels, PreparationProgress, prepare_demo_models
-from localspec.session.loading import context_settings, sampling_settings, speculation_settings
+from localspec.session.loading import (
+    context_settings,
+    draft_context_settings,
+    reserve_bytes,
+    sampling_settings,
+    speculation_settings,
+)
 from localspec.session.measurement import Measurement, MeasurementPlan, measure
 from localspec.settings import Flags, Settings, load_settings
 
@@ -19,14 +25,19 @@ WORKLOADS = ("quote", "chat", "story")
 """One that copies, and two that do not."""
 
 
-def run_demo(services: Services, flags: Flags, is_json: bool) -> int:
+def run_demo(services: Services, flags: Flags, is_json: bool, is_forced: bool = False) -> int:
     """Prepare the models, measure, print, and return the exit code."""
     settings = load_settings(flags)
     check_extent(settings.bench.pairs, settings.bench.max_tokens)
-    return carry_out(services, lambda engine, report: _measure(engine, report, settings, is_json), is_json)
+
+    async def work(engine: Engine, report: Report) -> Measurement:
+        plan = demo_plan(await _prepare(engine, report), settings, with_hashes=is_json, is_forced=is_forced)
+        return await measure(engine, plan, progress_printer(report))
+
+    return carry_out(services, work, is_json)
 
 
-def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool) -> MeasurementPlan:
+def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool, is_forced: bool = False) -> MeasurementPlan:
     """Return the plan of the demo: its models and workloads, everything else as set."""
     known = load_workloads()
     return MeasurementPlan(
@@ -41,13 +52,15 @@ def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool) -> Meas
         num_pairs=settings.bench.pairs,
         warmup_tokens=settings.bench.warmup,
         with_hashes=with_hashes,
+        draft_context=draft_context_settings(settings),
+        reserve_bytes=reserve_bytes(settings),
+        is_forced=is_forced,
     )
 
 
-async def _measure(engine: Engine, report: Report, settings: Settings, with_hashes: bool) -> Measurement:
+async def _prepare(engine: Engine, report: Report) -> DemoModels:
     def on_preparation(step: PreparationProgress) -> None:
         fraction = step.num_done / step.num_total if step.num_total else 0.0
         report(f"making {step.title} (once)", fraction, "")
 
-    models = await prepare_demo_models(engine, on_preparation)
-    return await measure(engine, demo_plan(models, settings, with_hashes), progress_printer(report))
+    return await prepare_demo_models(engine, on_preparation)

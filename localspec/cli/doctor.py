@@ -13,19 +13,24 @@ from localspec.cli.interruption import Interruptions
 from localspec.cli.screen import notices_console, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
+from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.notes import Note, feature_names
 from localspec.session.examination import Examination, examine
+from localspec.session.fit import device_record
+from localspec.session.loading import reserve_bytes
+from localspec.settings import load_settings
 
 
 def run_doctor(services: Services, is_json: bool) -> int:
     """Print the examination, and return the exit code: a failure of the engine is one, notes are not."""
+    reserve = reserve_bytes(load_settings())
     with Interruptions(say_notice) as interruptions:
         examination = interruptions.run(_examine(services))
-        show(examination, results_console(is_json))
+        show(examination, results_console(is_json), reserve)
         if examination.failure is not None:
             say_failure(examination.failure)
         if is_json:
-            print(json.dumps(document(examination)))
+            print(json.dumps(document(examination, reserve)))
     return EXIT_DONE if examination.failure is None else EXIT_FAILED
 
 
@@ -40,7 +45,7 @@ async def _examine(services: Services) -> Examination:
         await engine.close()
 
 
-def document(examination: Examination) -> dict[str, object]:
+def document(examination: Examination, reserve: int = DEFAULT_RESERVE_BYTES) -> dict[str, object]:
     """Return the examination as JSON types; what the engine did not answer is null or empty."""
     profile, build = examination.profile, examination.build
     offload: dict[str, object] | None = None
@@ -51,6 +56,7 @@ def document(examination: Examination) -> dict[str, object]:
         "devices": [dataclasses.asdict(device) for device in profile.devices],
         "build": None if build is None else dataclasses.asdict(build),
         "offload": offload,
+        "memory": [device_record(device) for device in examination.memories(reserve)],
         "notes": [dataclasses.asdict(note) for note in all_notes(examination)],
     }
 
@@ -63,11 +69,11 @@ def all_notes(examination: Examination) -> tuple[Note, ...]:
     return (Note("engine_failed", "serious", failure.message, failure.hint), *examination.notes)
 
 
-def show(examination: Examination, console: Console) -> None:
+def show(examination: Examination, console: Console, reserve: int = DEFAULT_RESERVE_BYTES) -> None:
     """Print the examination for people."""
     facts = table("Machine", "")
     facts.columns[1].justify = "left"
-    for name, value in _machine(examination):
+    for name, value in (*_machine(examination), *_memories(examination, reserve)):
         facts.add_row(name, one_line(value))
     print_table(console, facts)
     if examination.profile.devices:
@@ -113,6 +119,18 @@ def _machine(examination: Examination) -> list[tuple[str, str]]:
         rows.append(("features", ", ".join(feature_names(build.system_info)) or "not stated"))
         rows.append(("offload", _offload(examination)))
     return rows
+
+
+def _memories(examination: Examination, reserve: int) -> list[tuple[str, str]]:
+    """Return a line for each memory on what plans may use of it."""
+    return [
+        (
+            f"for plans, {device.name}",
+            f"{bytes_text(device.budget_bytes)}: {bytes_text(device.free_bytes)} free, "
+            f"{bytes_text(device.reserve_bytes)} of them kept free. {device.note}",
+        )
+        for device in examination.memories(reserve)
+    ]
 
 
 def _offload(examination: Examination) -> str:

@@ -9,6 +9,7 @@ from localspec.cli.figures import bytes_text
 from localspec.cli.text import one_line
 from localspec.engine.values import ContextSettings, ModelInfo
 from localspec.session.measurement import Measurement
+from localspec.session.memory_use import used_lines
 from localspec.session.verdict import best_arm
 
 
@@ -32,6 +33,8 @@ def heading(measurement: Measurement) -> tuple[str, ...]:
         f"n_ctx {target.n_ctx}, threads {threads}, {pairs} x {plan.max_tokens} tokens, "
         f"temperature {' and '.join(f'{value:g}' for value in temperatures)}"
     )
+    if memory := _memory_line(measurement):
+        lines.append(memory)
     return tuple(lines)
 
 
@@ -56,6 +59,18 @@ def chat_command(measurement: Measurement) -> str:
     if plan.context.n_ctx != ContextSettings().n_ctx:
         words += ["--n-ctx", str(plan.context.n_ctx)]
     return shlex.join(words)
+
+
+def _memory_line(measurement: Measurement) -> str:
+    """Return what the models take on each device beside what was planned; empty if the engine does not say."""
+    memory, loaded = measurement.memory, measurement.loaded
+    if memory is None or memory.plan is None or loaded.footprint is None:
+        return ""
+    parts = [
+        f"{device} {bytes_text(taken)} (planned {bytes_text(planned)})"
+        for device, planned, taken in used_lines(memory.plan, loaded)
+    ]
+    return one_line(f"memory  {', '.join(parts)}")
 
 
 def _sized(info: ModelInfo) -> str:

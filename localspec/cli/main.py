@@ -43,13 +43,14 @@ def doctor(services: Services, is_json: bool) -> int:
 @cli.command(epilog=options.DEFAULTS_EPILOG)
 @options.pairs
 @options.max_tokens
+@options.force
 @options.as_json
 @click.pass_obj
-def demo(services: Services, pairs: int | None, max_tokens: int | None, is_json: bool) -> int:
+def demo(services: Services, pairs: int | None, max_tokens: int | None, is_forced: bool, is_json: bool) -> int:
     """Measure speculation on a small embedded model."""
     from localspec.cli.demo import run_demo
 
-    return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json)
+    return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json, is_forced)
 
 
 @cli.command(epilog=f"{options.BENCH_EPILOG}\n\n{options.DEFAULTS_EPILOG}")
@@ -82,6 +83,8 @@ def demo(services: Services, pairs: int | None, max_tokens: int | None, is_json:
 @options.sampling
 @options.max_tokens
 @options.placement
+@options.draft_placement
+@options.force
 @options.pairs
 @options.as_json
 @click.pass_obj
@@ -98,6 +101,7 @@ def bench(services: Services, /, **given: Any) -> int:
             workloads=given["workloads"],
             prompt_file=given["prompt_file"],
             ignore_eos=given["ignore_eos"],
+            is_forced=given["is_forced"],
         ),
         options.flags_of(given),
         given["is_json"],
@@ -119,6 +123,8 @@ def bench(services: Services, /, **given: Any) -> int:
     "--max-tokens", type=click.IntRange(min=1), default=1024, show_default=True, help="Most tokens of an answer."
 )
 @options.placement
+@options.draft_placement
+@options.force
 @click.pass_obj
 def chat(services: Services, /, **given: Any) -> int:
     """Chat with TARGET line by line; /help shows the commands."""
@@ -132,6 +138,7 @@ def chat(services: Services, /, **given: Any) -> int:
             method=given["method"],
             system=given["system"],
             max_tokens=given["max_tokens"],
+            is_forced=given["is_forced"],
         ),
         options.flags_of({**given, "max_tokens": None}),
     )

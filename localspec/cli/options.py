@@ -33,7 +33,16 @@ KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_n
 _GROUPS: dict[str, tuple[str, ...]] = {
     "draft": ("n_max", "n_min", "p_min", "ngram_max", "ngram_min"),
     "sampling": ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed"),
-    "context": ("n_ctx", "n_threads", "n_threads_batch", "n_gpu_layers", "type_k", "type_v", "flash_attn"),
+    "context": (
+        "n_ctx",
+        "n_threads",
+        "n_threads_batch",
+        "n_gpu_layers",
+        "type_k",
+        "type_v",
+        "flash_attn",
+        "experts_on_cpu",
+    ),
     "bench": ("pairs", "max_tokens"),
 }
 
@@ -49,6 +58,8 @@ class BenchChoice:
     workloads: tuple[str, ...]
     prompt_file: Path | None
     ignore_eos: bool
+    is_forced: bool = False
+    """Load what would not fit into memory, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +72,34 @@ class ChatChoice:
     method: str | None
     system: str
     max_tokens: int
+    is_forced: bool = False
+    """Load what would not fit into memory, too."""
 
 
 def flags_of(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     """Return the options that are settings, by group."""
-    return {group: {name: given.get(name) for name in names} for group, names in _GROUPS.items()}
+    flags: dict[str, dict[str, object]] = {
+        group: {name: given.get(name) for name in names} for group, names in _GROUPS.items()
+    }
+    key, _, value = (given.get("draft_kv") or "").partition("/")
+    flags["draft"] |= {
+        "n_ctx": given.get("draft_n_ctx"),
+        "n_gpu_layers": given.get("draft_n_gpu_layers"),
+        "type_k": key or None,
+        "type_v": value or key or None,
+    }
+    return flags
+
+
+def kv_types(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Return a type for keys and values, or one for each as in `q8_0/f16`; one that llama.cpp lacks is wrong usage."""
+    if value is None:
+        return None
+    key, slash, values = value.lower().partition("/")
+    for one in (key, values) if slash else (key,):
+        if one not in KV_TYPES:
+            raise click.BadParameter(f"{one!r} is not one of {', '.join(KV_TYPES)}.", context, parameter)
+    return value.lower()
 
 
 def _together(*decorators: Decorator) -> Decorator:
@@ -176,4 +210,33 @@ placement = _together(
     click.option("--type-k", type=click.Choice(KV_TYPES), help="Type of the cached keys. Default: f16."),
     click.option("--type-v", type=click.Choice(KV_TYPES), help="Type of the cached values. Default: f16."),
     click.option("--flash-attn/--no-flash-attn", "flash_attn", default=None, help="Flash attention. Default: on."),
+    click.option(
+        "--experts-on-cpu",
+        is_flag=True,
+        default=None,
+        help="Keep the experts of a mixture in host memory, whatever layers are on the GPU.",
+    ),
 )
+
+draft_placement = _together(
+    click.option(
+        "--draft-n-ctx",
+        type=_whole(0),
+        metavar="N",
+        help="Positions of the draft's context; it stops drafting there. Default: as many as the target's.",
+    ),
+    click.option(
+        "--draft-n-gpu-layers",
+        type=_whole(-1),
+        metavar="N",
+        help="The draft's layers on the GPU. Default: as for the target.",
+    ),
+    click.option(
+        "--draft-kv",
+        callback=kv_types,
+        metavar="TYPE",
+        help="Type of the draft's KV cache. Default: the target's.",
+    ),
+)
+
+force = click.option("--force", "is_forced", is_flag=True, help="Load even what would not fit into memory.")

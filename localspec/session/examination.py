@@ -10,8 +10,10 @@ from localspec.engine.requests import Probe
 from localspec.engine.values import BuildInfo
 from localspec.errors import LocalspecError
 from localspec.hardware.profile import HardwareProfile, read_profile
+from localspec.planning.budgets import plan_devices
+from localspec.planning.devices import PlanDevice
 from localspec.planning.notes import Note, machine_facts, notes_on
-from localspec.session.memory_devices import reported_devices
+from localspec.session.memory_devices import host_memory, reported_devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,10 @@ class Examination:
     notes: tuple[Note, ...]
     failure: LocalspecError | None
     """Why the engine could not be asked."""
+
+    def memories(self, reserve_bytes: int) -> tuple[PlanDevice, ...]:
+        """Return what memory plans may use of this machine, the host last."""
+        return plan_devices(self.profile.devices, host_memory(self.profile.host), reserve_bytes)
 
 
 async def examine(engine: Engine) -> Examination:

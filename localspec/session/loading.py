@@ -11,7 +11,7 @@ from localspec.engine.interface import Engine, as_error
 from localspec.engine.requests import LoadModels
 from localspec.engine.values import ContextSettings, Method, SamplingSettings, SpeculationSettings
 from localspec.errors import EngineDiedError, ModelFileError
-from localspec.planning.notes import Note, context_note
+from localspec.planning.notes import GIB, Note, context_note
 from localspec.settings import Settings
 
 OnLoadProgress = Callable[[LoadProgress], None]
@@ -32,6 +32,11 @@ def draft_context_settings(settings: Settings) -> ContextSettings:
         type_k=draft.type_k or context.type_k,
         type_v=draft.type_v or context.type_v,
     )
+
+
+def reserve_bytes(settings: Settings) -> int:
+    """Return what memory plans keep free on each device."""
+    return int(settings.memory.reserve_gib * GIB)
 
 
 def sampling_settings(settings: Settings) -> SamplingSettings:

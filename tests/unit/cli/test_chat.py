@@ -104,7 +104,7 @@ def test_answers_cannot_steer_the_terminal(talk: Talk) -> None:
 def test_options_reach_the_engine(talk: Talk) -> None:
     engine = EchoEngine()
     talk("a b c\n", "--n-max", "7", "--temp", "0.5", "--n-ctx", "512", "--max-tokens", "2", engine=engine)
-    load, generate = engine.requests
+    load, generate = engine.requests[-2:]
     assert isinstance(load, LoadModels) and isinstance(generate, Generate)
     assert load.speculation.n_max == 7
     assert load.context.n_ctx == 512
