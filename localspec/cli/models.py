@@ -144,12 +144,17 @@ def _fitting_grid(console: Console, entries: Sequence[ModelEntry]) -> Table:
     """Return the table with as many columns as fit, and at the worst with owners on lines of their own."""
     columns = ["Name", "Parameters", "Quantisation", "Size", "Context"]
     choices = [["Name", "Architecture", *columns[1:], "Vocabulary", "Place", "Remarks"], columns]
-    if all(_quantisation(entry).casefold() in entry.found.name.casefold() for entry in entries):
+    if all(_names_its_quantisation(entry) for entry in entries):
         choices.append([column for column in columns if column != "Quantisation"])
     for choice in choices:
         if fits(console, grid := _grid(entries, choice, "/")):
             return grid
     return _grid(entries, choices[-1], "/\n")
+
+
+def _names_its_quantisation(entry: ModelEntry) -> bool:
+    quantisation = entry.found.quantisation
+    return bool(quantisation) and quantisation.casefold() in entry.found.name.casefold()
 
 
 def _quantisation(entry: ModelEntry) -> str:

@@ -122,7 +122,7 @@ def size_span(offers: Sequence[Offer]) -> str:
     sizes = sorted(offer.size_bytes for offer in offers if offer.kind == "model")
     if not sizes:
         return DASH
-    return bytes_text(sizes[0]) if len(sizes) == 1 else bytes_span(sizes[0], "to", sizes[-1])
+    return bytes_text(sizes[0]) if sizes[0] == sizes[-1] else bytes_span(sizes[0], "to", sizes[-1])
 
 
 def drafts_text(pairs: Sequence[CuratedPair]) -> str:
