@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from dataclasses import dataclass
 
 from localspec.engine.llama import ggml
@@ -47,10 +48,8 @@ def _buffer_types(device: int) -> list[int]:
         ggml.symbol("ggml_backend_dev_buffer_type", ctypes.c_void_p, of_device)(device),
         ggml.symbol("ggml_backend_dev_host_buffer_type", ctypes.c_void_p, of_device)(device),
     ]
-    try:
+    with suppress(MissingSymbolError):
         handles += _extra_buffer_types(device)
-    except MissingSymbolError:
-        pass
     return [handle for handle in handles if handle]
 
 
