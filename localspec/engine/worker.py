@@ -29,7 +29,9 @@ import logging  # noqa: E402
 from localspec.engine import wire  # noqa: E402
 from localspec.engine.event_writer import EventWriter  # noqa: E402
 from localspec.engine.events import (  # noqa: E402
+    DevicesRegistered,
     EngineFailed,
+    FootprintMeasured,
     HeaderRead,
     PairsChecked,
     Probed,
@@ -39,6 +41,7 @@ from localspec.engine.events import (  # noqa: E402
 )
 from localspec.engine.llama import library, log  # noqa: E402
 from localspec.engine.llama.abort import AbortFlag  # noqa: E402
+from localspec.engine.llama.footprint import FootprintProbe  # noqa: E402
 from localspec.engine.llama.header import read_header  # noqa: E402
 from localspec.engine.llama.pairs import check_pairs  # noqa: E402
 from localspec.engine.llama.quantize import quantize  # noqa: E402
@@ -51,13 +54,15 @@ from localspec.engine.requests import (  # noqa: E402
     ExplainDifference,
     Generate,
     LoadModels,
+    MeasureFootprint,
     Probe,
     Quantize,
     ReadHeader,
+    RegisterDevices,
     Request,
     Unload,
 )
-from localspec.errors import LocalspecError  # noqa: E402
+from localspec.errors import LocalspecError, UsageError  # noqa: E402
 from localspec.hardware.cores import read_cores  # noqa: E402
 
 _BUG_HINT = "The log file has the details. Please report it as a bug."
@@ -77,6 +82,9 @@ class Worker:
         self._n_threads = read_cores().physical
         self.emit = EventWriter(events).write
         self._runtime = Runtime(self.emit, self._abort, self._n_threads)
+        self._probe: FootprintProbe | None = None
+        self._devices: tuple[int, ...] | None = None
+        """Hypothetical devices, once there are any: from then on this process plans and does nothing else."""
 
     def run(self) -> None:
         """Serve until Unload or the end of stdin."""
@@ -149,7 +157,13 @@ class Worker:
             case CheckPairs():
                 verdicts = check_pairs(request.target_path, request.draft_paths, lambda: self._abort.is_set)
                 self.emit(PairsChecked(request.id, verdicts))
+            case RegisterDevices():
+                self._register(request)
+            case MeasureFootprint():
+                self._measure(request)
             case LoadModels():
+                self._check_devices()
+                self._drop_probe()
                 self._runtime.load_models(request)
             case Configure():
                 self._runtime.configure(request)
@@ -160,10 +174,39 @@ class Worker:
             case Quantize():
                 self._quantize(request)
             case Unload():
+                self._drop_probe()
                 self._runtime.close()
                 self.emit(Unloaded(request.id))
             case Cancel():
                 pass
+
+    def _register(self, request: RegisterDevices) -> None:
+        # Ctypes structures by the dozen, which no other process needs.
+        from localspec.engine.llama import hypothetical
+
+        if self._probe is not None:
+            raise UsageError("Hypothetical devices come before anything is measured.", "Start another engine for them.")
+        hypothetical.register(request.devices)
+        self._devices = hypothetical.handles()
+        self.emit(DevicesRegistered(request.id, library.devices()))
+
+    def _measure(self, request: MeasureFootprint) -> None:
+        if self._probe is None:
+            self._probe = FootprintProbe(self._devices)
+        footprint = self._probe.measure(request.target_path, request.target, request.draft_path, request.draft)
+        self.emit(FootprintMeasured(request.id, footprint))
+
+    def _check_devices(self) -> None:
+        if self._devices is not None:
+            raise UsageError(
+                "This engine process has hypothetical devices, on which nothing can run.",
+                "Load the models in another engine.",
+            )
+
+    def _drop_probe(self) -> None:
+        if self._probe is not None:
+            self._probe.close()
+            self._probe = None
 
     def _quantize(self, request: Quantize) -> None:
         size_bytes = quantize(
