@@ -49,15 +49,25 @@ def test_without_models_the_ways_to_get_some_are_named(data: Path, capsys: pytes
     assert out.count("\n") == 1
 
 
-def test_a_table_of_usual_names_fits_80_columns(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "beginnings"),
+    [
+        ("SmolLM2-1.7B-Instruct-GGUF", ["bartowski/SmolLM2-1.7B-Instruct-GGUF:Q4_K_M"]),
+        # At the worst the owner has a line of its own.
+        ("Meta-Llama-3.1-70B-Instruct-GGUF", ["bartowski/", "Meta-Llama-3.1-70B-Instruct-GGUF:Q4_K_M"]),
+    ],
+)
+def test_a_table_of_usual_names_fits_80_columns(
+    name: str, beginnings: list[str], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     put(data, "Qwen3-0.6B-Q4_K_M")
-    put_cached(tmp_path, "bartowski/Meta-Llama-3.1-70B-Instruct-GGUF", "Meta-Llama-3.1-70B-Instruct-Q4_K_M")
+    put_cached(tmp_path, f"bartowski/{name}", "model-Q4_K_M")
     assert run(["models"], Services(make_engine=engine)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    # The name says the quantisation, so no column has to.
-    assert any(line.startswith("bartowski/Meta-Llama-3.1-70B-Instruct-GGUF:Q4_K_M ") for line in lines)
-    assert any(line.startswith("Qwen3-0.6B-Q4_K_M ") for line in lines)
+    # The names say the quantisation, so no column has to.
+    assert lines[0].split() == ["Name", "Parameters", "Size", "Context"]
+    assert [line.split()[0] for line in lines[2:]] == ["Qwen3-0.6B-Q4_K_M", *beginnings]
 
 
 def test_a_wide_screen_shows_more(
