@@ -2,93 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
 
+from localspec.planning.decision import decide
 from localspec.planning.devices import PlanDevice
-from localspec.planning.footprint import ModelRole, PairFootprint, Placement
+from localspec.planning.fitting import Fitting
+from localspec.planning.offers import make_offers
+from localspec.planning.values import (
+    DraftAlternative,
+    Measure,
+    MemoryPlan,
+    PlanRow,
+    TradeOffer,
+    Verdict,
+    Wishes,
+)
+from localspec.planning.wording import plan_notes, sentence
 
-Verdict = Literal["FITS", "FITS_WITH_LESS_CONTEXT", "FITS_WITH_PARTIAL_OFFLOAD", "FITS_WITHOUT_DRAFT", "DOES_NOT_FIT"]
+__all__ = [
+    "MAX_MEASURES",
+    "DraftAlternative",
+    "Measure",
+    "MemoryPlan",
+    "PlanRow",
+    "TradeOffer",
+    "Verdict",
+    "Wishes",
+    "make_plan",
+]
 
-Measure = Callable[[Placement, Placement | None], Awaitable[PairFootprint]]
-"""Asks llama.cpp what target and draft take with these placements; None leaves the draft out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a person wants; the plan says what of it is possible."""
-
-    target: Placement
-    """n_ctx 0 asks for the most that fits; n_gpu_layers -1 for as many layers on GPUs as fit."""
-    draft: Placement | None
-    """None: no draft model. n_ctx 0 follows the target's."""
-    min_ctx: int = 4096
-    """A context below this is no offer, unless less was asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRow:
-    """What one model takes on one device."""
-
-    device: str
-    model: ModelRole
-    weights_bytes: int
-    kv_bytes: int
-    recurrent_bytes: int
-    compute_bytes: int
-    output_bytes: int
-
-    @property
-    def total_bytes(self) -> int:
-        """All of it."""
-        return self.weights_bytes + self.kv_bytes + self.recurrent_bytes + self.compute_bytes + self.output_bytes
+MAX_MEASURES = 40
+"""Placements measured for one plan with its offers; offers end there."""
 
 
-@dataclass(frozen=True, slots=True)
-class TradeOffer:
-    """One thing to give up, and what it brings."""
+async def make_plan(
+    devices: Sequence[PlanDevice],
+    measure: Measure,
+    wishes: Wishes,
+    *,
+    alternatives: Sequence[DraftAlternative] = (),
+    with_offers: bool = True,
+) -> MemoryPlan:
+    """Return the best plan for the wishes; decision.py says what is the best.
 
-    code: str
-    """Such as `less_context`, `kv_q8_0`, `draft_kv_q8_0`, `draft_context`, `draft_layers`, `experts_on_cpu`,
-    `without_draft`, `smaller_draft`."""
-    text: str
-    """In the user's terms, with figures: "KV q8_0: context 22016 instead of 11776; rounds a little"."""
-    wishes: Wishes
-    """What to ask for to take it."""
-    n_ctx: int
-    """The context that then fits."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryPlan:
-    """Where everything goes, whether that fits, and what else could be done."""
-
-    verdict: Verdict
-    sentence: str
-    devices: tuple[PlanDevice, ...]
-    rows: tuple[PlanRow, ...]
-    """Of the plan as it would be carried out; of what was wished for where nothing fits."""
-    n_ctx: int
-    """Of the plan."""
-    max_n_ctx: int
-    """The most that fits with this placement, exact to 256; 0 if nothing does."""
-    target: Placement
-    draft: Placement | None
-    """As to be loaded."""
-    offers: tuple[TradeOffer, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def fits(self) -> bool:
-        """Whether it can be carried out."""
-        return self.verdict != "DOES_NOT_FIT"
-
-
-async def make_plan(devices: Sequence[PlanDevice], measure: Measure, wishes: Wishes) -> MemoryPlan:
-    """Return the best plan for the wishes.
+    Args:
+        devices: memories to plan for, the host's among them.
+        measure: asks llama.cpp.
+        wishes: what a person wants.
+        alternatives: smaller files of the draft that could be fetched, for an offer.
+        with_offers: measure what else could be done.
 
     Raises:
         LocalspecError: llama.cpp could not say what the models take.
     """
-    raise NotImplementedError
+    fitting = Fitting(devices, measure)
+    decision = await decide(fitting, wishes)
+    offers: tuple[TradeOffer, ...] = ()
+    if with_offers:
+        fitting.limit = MAX_MEASURES
+        offers = await make_offers(fitting, wishes, decision, alternatives)
+    shown = decision.placed.trial if decision.placed.fits else decision.as_wished
+    return MemoryPlan(
+        verdict=decision.verdict,
+        sentence=sentence(decision, fitting.devices),
+        devices=fitting.devices,
+        rows=shown.rows,
+        n_ctx=decision.n_ctx,
+        max_n_ctx=decision.max_n_ctx,
+        target=shown.target,
+        draft=shown.draft,
+        offers=offers,
+        notes=plan_notes(shown),
+    )

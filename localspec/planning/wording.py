@@ -1,0 +1,120 @@
+"""A plan in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localspec.planning.decision import Decision
+from localspec.planning.devices import HOST, PlanDevice, check, used_bytes
+from localspec.planning.fitting import Trial
+from localspec.planning.notes import context_note
+from localspec.planning.values import PlanRow
+
+_GIB = 1 << 30
+_MIB = 1 << 20
+
+
+def sentence(decision: Decision, devices: Sequence[PlanDevice]) -> str:
+    """Return the verdict with its figures."""
+    trial, n_ctx = decision.placed.trial, decision.n_ctx
+    if not decision.placed.fits:
+        return _does_not_fit(decision, devices)
+    used = memory_words(trial.rows, devices)
+    reach = f"up to {decision.max_n_ctx} positions"
+    shorter = n_ctx < decision.bounds.asked
+    context = f"{n_ctx} positions instead of {decision.bounds.asked}"
+    match decision.verdict:
+        case "FITS_WITH_LESS_CONTEXT":
+            return f"Fits with less context, {context}: {used}."
+        case "FITS_WITH_PARTIAL_OFFLOAD":
+            parts = offload_words(trial) + (f", {context}" if shorter else "")
+            return f"Fits with a part in host memory ({parts}): {used}; {reach}."
+        case "FITS_WITHOUT_DRAFT":
+            given_up = [offload_words(trial)] if is_partial(trial) else []
+            parts = ", ".join(given_up + ([context] if shorter else []))
+            return f"Fits only without the draft{f' ({parts})' if parts else ''}: {used}; {reach}."
+        case _:
+            return f"Fits: {used}; {reach}."
+
+
+def memory_words(rows: Sequence[PlanRow], devices: Sequence[PlanDevice]) -> str:
+    """Return what rows take of what each device may give."""
+    used = used_bytes(rows, devices)
+    return ", ".join(
+        f"{_of(used[device.name], device.budget_bytes)} {_place(device.name, devices)}" for device in devices
+    )
+
+
+def excess_words(trial: Trial, devices: Sequence[PlanDevice]) -> str:
+    """Return how much is too much where, such as `1.2 GiB too much on RTX 4070 (HYPO0)`; empty if nothing is."""
+    return " and ".join(
+        f"{size_text(overrun.over_bytes)} too much {_place(overrun.device, devices)}"
+        for overrun in check(trial.rows, devices)
+    )
+
+
+def offload_words(trial: Trial) -> str:
+    """Return what lies on GPUs, such as `30 of 37 layers of the target and the whole draft on the GPU`."""
+    target = _layers(trial.target.n_gpu_layers, trial.num_layers("target"), "target")
+    if trial.target.experts_on_cpu:
+        target += " but its experts"
+    if trial.draft is None:
+        return f"{target} on the GPU"
+    draft = _layers(trial.draft.n_gpu_layers, trial.num_layers("draft"), "draft")
+    return f"{target} and {draft} on the GPU"
+
+
+def is_partial(trial: Trial) -> bool:
+    """Say whether layers or experts lie in host memory that could be on a GPU."""
+    layers = [(trial.target.n_gpu_layers, trial.num_layers("target"))]
+    if trial.draft is not None:
+        layers.append((trial.draft.n_gpu_layers, trial.num_layers("draft")))
+    return trial.target.experts_on_cpu or any(0 <= on_gpu < num_layers for on_gpu, num_layers in layers)
+
+
+def plan_notes(trial: Trial) -> tuple[str, ...]:
+    """Return what a person should know of the figures and of the contexts."""
+    found: list[str] = []
+    for role, model in (("target", trial.footprint.target), ("draft", trial.footprint.draft)):
+        if model is None:
+            continue
+        over = context_note(role, model.n_ctx, model.n_ctx_train)
+        found.extend(text for text in (over.text if over is not None else "", model.note) if text)
+    return tuple(dict.fromkeys(found))
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size in GiB, a small one in MiB, rounded up: what is missing is at least that."""
+    if size_bytes >= _GIB // 10:
+        return f"{-(-size_bytes * 10 // _GIB) / 10:.1f} GiB"
+    return f"{-(-size_bytes // _MIB)} MiB"
+
+
+def _does_not_fit(decision: Decision, devices: Sequence[PlanDevice]) -> str:
+    as_wished, least = decision.as_wished, decision.placed.trial
+    text = f"Does not fit: with {as_wished.n_ctx} positions it is {excess_words(as_wished, devices)}"
+    given_up = ["without the draft"] if least.draft is None and as_wished.draft is not None else []
+    if least.n_ctx < as_wished.n_ctx:
+        given_up.append(f"with {least.n_ctx} positions")
+    if is_partial(least) and not is_partial(as_wished):
+        given_up.append("with part of it in host memory")
+    return f"{text}; even {' and '.join(given_up)} it is {excess_words(least, devices)}." if given_up else f"{text}."
+
+
+def _of(used: int, budget: int) -> str:
+    if budget >= _GIB // 10 and used >= _GIB // 20:
+        return f"{used / _GIB:.1f} of {budget / _GIB:.1f} GiB"
+    return f"{-(-used // _MIB)} MiB of {size_text(budget)}"
+
+
+def _place(name: str, devices: Sequence[PlanDevice]) -> str:
+    if name == HOST:
+        return "in host memory"
+    description = next((device.description for device in devices if device.name == name), "")
+    return f"on {description} ({name})" if description and description != name else f"on {name}"
+
+
+def _layers(on_gpu: int, num_layers: int, role: str) -> str:
+    if on_gpu < 0 or on_gpu >= num_layers:
+        return f"the whole {role}"
+    return f"{on_gpu} of {num_layers} layers of the {role}"
