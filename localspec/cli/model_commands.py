@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from localspec.cli import options
+from localspec.cli import fit_options, options
 from localspec.cli.completion import SHELLS, complete_model
 from localspec.cli.services import Services
 
@@ -63,6 +64,27 @@ def pair(services: Services, target: str, draft: str | None, is_local: bool, is_
     from localspec.cli.pair import run_pair
 
     return run_pair(services, target, draft, is_local, is_json)
+
+
+@click.command(epilog=_MODEL_HELP, short_help="Say whether models fit into memory, and with how much context.")
+@options.target
+@options.together(*fit_options.OPTIONS)
+@options.as_json
+@click.pass_obj
+def fit(services: Services, /, **given: Any) -> int:
+    """Say whether TARGET fits into memory, here or on a machine that you describe, and what could be given up if not.
+
+    Only headers are read, those of models on the Hub too. The exit code is 0 if it fits, with less context or fewer
+    layers on the GPU too, and 1 if it does not.
+    """
+    choice = fit_options.fit_choice(given)
+    if given["is_matrix"]:
+        from localspec.cli.fit_matrix import run_matrix
+
+        return run_matrix(services, choice, given["is_json"])
+    from localspec.cli.fit import run_fit
+
+    return run_fit(services, choice, given["is_json"])
 
 
 @click.command(
@@ -141,4 +163,4 @@ def completion(context: click.Context, shell: str) -> int:
     return print_script(context.find_root().command, shell)
 
 
-COMMANDS: tuple[click.Command, ...] = (models, search, show, pair, pull, remove, kit, completion)
+COMMANDS: tuple[click.Command, ...] = (models, search, show, pair, fit, pull, remove, kit, completion)

@@ -102,7 +102,9 @@ def kv_types(context: click.Context, parameter: click.Parameter, value: str | No
     return value.lower()
 
 
-def _together(*decorators: Decorator) -> Decorator:
+def together(*decorators: Decorator) -> Decorator:
+    """Return one decorator that does what all of these do; help lists them in this order."""
+
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -136,7 +138,7 @@ pairs = click.option(
 
 max_tokens = click.option("--max-tokens", type=_whole(2), metavar="N", help="Most tokens of an answer. Default: 128.")
 
-drafting = _together(
+drafting = together(
     click.option("--n-max", type=_whole(1, 32), metavar="N", help="Most tokens drafted in a round. Default: 4."),
     click.option("--n-min", type=_whole(0), metavar="N", help="Throw away drafts that are shorter. Default: 0."),
     click.option(
@@ -159,7 +161,7 @@ drafting = _together(
     ),
 )
 
-sampling = _together(
+sampling = together(
     click.option(
         "--temp",
         "temperature",
@@ -188,7 +190,7 @@ sampling = _together(
     ),
 )
 
-placement = _together(
+placement = together(
     click.option(
         "--n-ctx", type=_whole(0), metavar="N", help="Positions of the context; 0 takes the trained one. Default: 4096."
     ),
@@ -218,7 +220,7 @@ placement = _together(
     ),
 )
 
-draft_placement = _together(
+draft_placement = together(
     click.option(
         "--draft-n-ctx",
         type=_whole(0),

@@ -9,7 +9,7 @@ from typing import Any
 from localspec.engine.values import ContextSettings
 from localspec.planning.devices import PlanDevice
 from localspec.planning.footprint import Placement
-from localspec.planning.plan import MemoryPlan, Wishes, make_plan
+from localspec.planning.plan import DraftAlternative, MemoryPlan, Wishes, make_plan
 from localspec.session.footprints import ProbeEngine
 from localspec.session.located import LocatedModel
 
@@ -25,6 +25,8 @@ class FitRequest:
     draft: LocatedModel | None
     wishes: Wishes
     devices: tuple[PlanDevice, ...]
+    smaller_drafts: tuple[DraftAlternative, ...] = ()
+    """Other files of the same draft that could be taken."""
 
 
 async def fit(probe: ProbeEngine, request: FitRequest) -> MemoryPlan:
@@ -39,7 +41,7 @@ async def fit(probe: ProbeEngine, request: FitRequest) -> MemoryPlan:
     """
     draft = request.draft
     measure = probe.measure(request.target.path, None if draft is None else draft.path)
-    return await make_plan(request.devices, measure, request.wishes)
+    return await make_plan(request.devices, measure, request.wishes, alternatives=request.smaller_drafts)
 
 
 def placement_of(settings: ContextSettings) -> Placement:
@@ -85,6 +87,9 @@ def changes(before: Wishes, after: Wishes) -> Changes:
         found["--n-gpu-layers"] = str(other.n_gpu_layers)
     if one.experts_on_cpu != other.experts_on_cpu:
         found["--experts-on-cpu"] = "" if other.experts_on_cpu else None
+    if one.flash_attn != other.flash_attn:
+        found["--flash-attn"] = "" if other.flash_attn else None
+        found["--no-flash-attn"] = None if other.flash_attn else ""
     if before.draft is None or after.draft is None:
         if before.draft is not None:
             found["--draft"] = None

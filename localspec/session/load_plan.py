@@ -70,15 +70,14 @@ async def plan_load(
     try:
         devices = await machine_devices(engine, reserve_bytes)
         measure = probe.measure(target, draft)
-        plan = await make_plan(devices, measure, wishes)
+        plan = await make_plan(devices, measure, wishes, with_offers=False)
         if is_forced:
             return replace(as_asked, plan=plan)
         if _keeps(wishes, plan):
             return _applied(as_asked, wishes, plan)
-        usual = wishes_of(context, own)
-        if usual.min_ctx < wishes.min_ctx:
-            # With its offers of less context, which the first plan was not allowed to make.
-            wishes, plan = usual, await make_plan(devices, measure, usual)
+        # With less context among its offers, which the first plan was not allowed to think of.
+        wishes = wishes_of(context, own)
+        plan = await make_plan(devices, measure, wishes)
     except Exception as error:
         # A plan is a service: whatever is wrong with it, models that would load must load.
         reason = error.message if isinstance(error, LocalspecError) else repr(error)
