@@ -13,6 +13,7 @@ import mmap
 import sys
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, POINTER, addressof, c_bool, c_char_p, c_int, c_size_t, c_uint8, c_void_p
+from functools import cache
 from typing import Any
 
 from localspec.catalog.gguf_walk import printable
@@ -79,6 +80,11 @@ def handles() -> tuple[int, ...]:
     return tuple(device.address for device in _registered)
 
 
+def num_allocated() -> int:
+    """Return how many buffers are allocated on the registered devices."""
+    return sum(device.num_allocated for device in _registered)
+
+
 def check_version() -> None:
     """Look whether the library's devices are laid out as ours are.
 
@@ -127,6 +133,11 @@ class _Device:
         """ggml's handle."""
         return addressof(self._device)
 
+    @property
+    def num_allocated(self) -> int:
+        """Buffers that are allocated on it."""
+        return len(self._blocks)
+
     def _text(self, value: str) -> Any:
         kept = ctypes.create_string_buffer(value.encode("utf-8", errors="replace"))
         self._kept.append(kept)
@@ -142,7 +153,7 @@ class _Device:
             try:
                 return function(*arguments)
             except Exception:
-                _logger.exception("a hypothetical device could not answer")
+                _complain(function.__name__)
                 return failed
 
         callback = CFUNCTYPE(restype, *argtypes)(guarded)
@@ -260,7 +271,7 @@ class _Device:
         try:
             return self._rules.alloc_bytes(structs.Tensor.from_address(address), address)
         except Exception:
-            _logger.exception("the scratch space of an operation is not known")
+            _complain("alloc_bytes")
             # Less than the tensor itself would end the process.
             return num_bytes(address)
 
@@ -274,6 +285,12 @@ class _Device:
 
     def _offloads(self, _: int, address: int) -> bool:
         return self._rules.wants(structs.Tensor.from_address(address), address)
+
+
+@cache
+def _complain(what: str) -> None:
+    """Log the exception that is being handled, once: llama.cpp asks thousands of times."""
+    _logger.exception("hypothetical devices fail in %s", what)
 
 
 def _reserve(size: int) -> mmap.mmap:
