@@ -60,5 +60,6 @@ def description(progress: TransferProgress, room: int | None = None) -> str:
     if room is not None and len(before) + len(name) + len(after) > room:
         kept = max(SHORTEST_NAME, room - len(before) - len(after) - 1)
         # The end tells the quantisation.
+        name = name.removesuffix(".gguf")
         name = f"{name[: kept // 2]}…{name[-(kept - kept // 2) :]}" if kept < len(name) else name
     return before + name + after
