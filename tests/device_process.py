@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +46,26 @@ class Answer:
     """What the process wrote to stderr."""
 
 
-def run(devices: Sequence[str], model: Path | None = None, *placements: Placement, breakage: str = "") -> Answer:
-    """Measure a model with placements on devices as parse_device takes them.
+def run(
+    devices: Sequence[str], model: Path | None = None, *placements: Placement, breakage: tuple[str, ...] = ()
+) -> Answer:
+    """Measure a model with placements on devices as parse_device takes them. The same question is asked once.
 
     Args:
         devices: descriptions.
         model: a GGUF of which the header is enough.
         placements: each is measured.
-        breakage: name of a function of the devices' rules that fails each time.
+        breakage: names of functions of the devices' rules that fail each time.
     """
+    return _run(tuple(devices), model, placements, breakage)
+
+
+@cache
+def _run(
+    devices: tuple[str, ...], model: Path | None, placements: tuple[Placement, ...], breakage: tuple[str, ...]
+) -> Answer:
     order = {
-        "devices": list(devices),
+        "devices": devices,
         "model": None if model is None else str(model),
         "placements": [asdict(placement) for placement in placements],
         "breakage": breakage,
@@ -78,8 +88,8 @@ def _main() -> None:
     from localspec.planning.devices import parse_device
 
     order = json.loads(sys.argv[1])
-    if order["breakage"]:
-        setattr(backend_rules.CudaRules, order["breakage"], _fail)
+    for name in order["breakage"]:
+        setattr(backend_rules.CudaRules, name, _fail)
     hypothetical.register([parse_device(text) for text in order["devices"]])
     found = [_measure(order["model"], Placement(**placement)) for placement in order["placements"]]
     answer = {

@@ -114,7 +114,7 @@ def test_what_cuda_has_no_kernel_for_is_done_by_the_processor(llama: Path) -> No
     assert on_host(unknown.compute) > on_host(known.compute)
 
 
-@pytest.mark.parametrize("name", ["deepseek-v2-lite", "gpt-oss-20b", "gemma-4-e4b", "lfm2-1.2b"])
+@pytest.mark.parametrize("name", ["deepseek-v2-lite", "gpt-oss-20b", "gemma-4-e4b"])
 def test_architectures_of_all_kinds_can_be_asked_about(tmp_path: Path, name: str) -> None:
     model = write_synthetic(name, tmp_path / "model.gguf")
     (cuda,) = run([CARD], model, Placement(4096)).found
@@ -133,15 +133,14 @@ def test_recurrent_state_is_allocated_but_never_touched(tmp_path: Path) -> None:
     assert answer.peak_rss_bytes < 200 * MIB
 
 
-@pytest.mark.parametrize("breakage", ["alloc_bytes", "can_compute", "wants"])
-def test_what_goes_wrong_inside_a_callback_stays_there(smollm2: Path, breakage: str) -> None:
+def test_what_goes_wrong_inside_a_callback_stays_there(smollm2: Path) -> None:
     (sound,) = run([CARD], smollm2, Placement(2048)).found
-    answer = run([CARD], smollm2, Placement(2048), breakage=breakage)
+    answer = run([CARD], smollm2, Placement(2048), breakage=("alloc_bytes", "can_compute", "wants"))
     (broken,) = answer.found
     assert broken.context == sound.context
-    assert broken.weights["HYPO0"] <= sound.weights["HYPO0"]
-    # Said once, not at each of thousands of questions.
-    assert answer.errors.count("hypothetical devices fail") == 1
+    assert broken.weights["HYPO0"] < sound.weights["HYPO0"]
+    # Each is said once, not at each of thousands of questions.
+    assert answer.errors.count("hypothetical devices fail") == 3
 
 
 @pytest.mark.parametrize(
