@@ -6,7 +6,7 @@ import ctypes
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from localspec.catalog.gguf_walk import printable
 from localspec.catalog.header import GgufHeader
 from localspec.engine.llama import log
 from localspec.engine.llama.params import context_params, probe_params
+from localspec.engine.llama.recurrent import MAX_TOUCHED_BYTES, state_bound
+from localspec.engine.llama.untouched import untouched_host_memory
 from localspec.errors import ModelLoadError
 from localspec.planning.footprint import Placement
 
@@ -140,7 +142,8 @@ class ProbedModel:
             params.ctx_other = other
         lines: list[str] = []
         mark = log.position()
-        with quietly(lines):
+        is_large = state_bound(self.header) > MAX_TOUCHED_BYTES
+        with quietly(lines), untouched_host_memory() if is_large else nullcontext():
             handle = C.llama_init_from_model(self.handle, params)
         if not handle:
             raise ModelLoadError(

@@ -6,8 +6,9 @@ from localspec.catalog.gguf_walk import printable
 from localspec.catalog.header import ArrayValue, GgufHeader
 from localspec.errors import ModelLoadError
 
-MAX_TOUCHED_BYTES = 100 << 20
-"""State with snapshots is made for measuring up to this size; beyond it, one row is made and multiplied."""
+MAX_TOUCHED_BYTES = 32 << 20
+"""State is really made for measuring up to this size. Beyond it memory is promised only, and a state with snapshots is
+one without them multiplied: to the byte the same, since snapshots are rows of the same tensors."""
 
 MAX_STATE_BYTES = 4 << 30
 """Of one sequence without snapshots. No model comes near it; the largest known take about 0.2 GiB."""
