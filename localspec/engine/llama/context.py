@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from localspec.engine.llama import log
 from localspec.engine.llama.abort import AbortFlag
+from localspec.engine.llama.context_log import read_log
 from localspec.engine.llama.model import LlamaModel
 from localspec.engine.llama.params import context_params, placement_of
 from localspec.engine.model import Cancelled, Progress
@@ -46,7 +47,11 @@ class LlamaContext:
         self.settings = settings
         self.model = model
         self._abort = abort
-        self._handle: Any = C.llama_init_from_model(model.handle, params)
+        lines: list[str] = []
+        with log.listening(lines.append):
+            self._handle: Any = C.llama_init_from_model(model.handle, params)
+        self.log = read_log(lines)
+        """What llama.cpp said of memory."""
         if not self._handle:
             raise ModelLoadError(
                 f"llama.cpp could not make a context of {settings.n_ctx or 'the trained number of'} tokens "

@@ -16,6 +16,7 @@ from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.difference import explain_difference
 from localspec.engine.llama.generation import Emit, Generation
 from localspec.engine.llama.loading import LoadedModel, load
+from localspec.engine.llama.real_footprint import real_footprint
 from localspec.engine.pacing import check_speculation
 from localspec.engine.requests import Configure, ExplainDifference, Generate, LoadModels
 from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings, SpeculationState
@@ -76,6 +77,7 @@ class Runtime:
                 draft_failure=failure,
                 speculation=self._state,
                 load_s=self._clock() - started,
+                footprint=real_footprint(self._target, self._draft),
             )
         )
 
