@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from localspec.cli import options
 from localspec.cli.advice import command_line
 from localspec.cli.completion import complete_model
-from localspec.settings import Flags
+
+if TYPE_CHECKING:
+    from localspec.settings import Flags
 
 MOST = "max"
 
