@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from localspec.planning.fitting import Fitting, Trial, at_context, padded
+from localspec.planning.fitting import Fitting, Trial, at_context, padded, with_layers
 from localspec.planning.search import most_context, most_layers
 from localspec.planning.values import Verdict, Wishes
 
@@ -41,6 +41,8 @@ class Placed:
     """With the layers and the context that were found."""
     trial: Trial
     """What they take; of the last attempt where nothing fits."""
+    short_bytes: int = 0
+    """Where nothing fits: what all memories together hold too little; 0 if that is not what is in the way."""
 
     @property
     def fits(self) -> bool:
@@ -131,7 +133,7 @@ async def place(fitting: Fitting, wishes: Wishes, bounds: Bounds) -> Placed:
     for at_attempt, trial in attempts:
         if not fitting.has_gpu:
             break
-        last = await offload_part(fitting, at_attempt, trial)
+        last = await _hopeless(fitting, at_attempt) or await offload_part(fitting, at_attempt, trial)
         if last.fits:
             return last if at_attempt.target.n_ctx == wishes.target.n_ctx else await _grown(fitting, last, bounds)
     return last
@@ -177,6 +179,25 @@ async def fewer_layers(fitting: Fitting, wishes: Wishes, whole: Trial) -> Placed
         wishes = await most_layers(fitting, wishes, "draft", trial)
         trial = await fitting.trial(wishes)
     return Placed("FITS_WITH_PARTIAL_OFFLOAD" if trial.fits else "DOES_NOT_FIT", wishes, trial)
+
+
+async def _hopeless(fitting: Fitting, wishes: Wishes) -> Placed | None:
+    """Return an outcome if no number of layers can help: one measure that may save many.
+
+    With no layer on a GPU nothing lies in two memories, and GPUs hold the least that they must for computing.
+    """
+    bare = wishes
+    if wishes.target.n_gpu_layers < 0:
+        bare = with_layers(bare, "target", 0)
+    if wishes.draft is not None and wishes.draft.n_gpu_layers < 0:
+        bare = with_layers(bare, "draft", 0)
+    if bare == wishes:
+        return None
+    trial = await fitting.trial(bare)
+    short_bytes = sum(row.total_bytes - row.compute_bytes for row in trial.rows) - fitting.budget_bytes
+    if trial.gpus_fit and short_bytes <= 0:
+        return None
+    return Placed("DOES_NOT_FIT", bare, trial, max(0, short_bytes))
 
 
 async def _grown(fitting: Fitting, placed: Placed, bounds: Bounds) -> Placed:

@@ -51,6 +51,8 @@ class Fitting:
         self.has_gpu = any(device.kind == "gpu" for device in devices)
         self.limit: int | None = None
         """Most placements to measure; None for any number."""
+        self.budget_bytes = sum(device.budget_bytes for device in devices if not device.shares_host_memory)
+        """Of all memories together; what a GPU shares with the host is the host's."""
         self._gpus = {device.name for device in devices if device.kind == "gpu"}
         self._measure = measure
         self._trials: dict[tuple[Placement, Placement | None], Trial] = {}

@@ -74,7 +74,8 @@ def context_words(basis: Basis, n_ctx: int, about: str = "") -> str:
         case "FITS_WITH_LESS_CONTEXT":
             return f"context {about}{n_ctx} instead of {decision.n_ctx}"
         case "FITS_WITH_PARTIAL_OFFLOAD":
-            return f"all of the target on the GPU, with context {about}{n_ctx}"
+            instead = f" instead of {decision.n_ctx}" if n_ctx < decision.n_ctx else ""
+            return f"all of the target on the GPU, with context {about}{n_ctx}{instead}"
         case _:
             return f"the draft fits, with context {about}{n_ctx}"
 

@@ -85,7 +85,7 @@ async def _changes(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeOffer]:
     if _is_wide(wishes.target):
         changes.append(Change("kv_q8_0", "KV q8_0", replace(wishes, target=_q8_0(wishes.target)), "rounds a little"))
     if draft is not None and _is_wide(draft):
-        price = "hardly any price, since drafts are verified"
+        price = "hardly any price, since the target verifies every draft"
         changes.append(Change("draft_kv_q8_0", "KV q8_0 of the draft", replace(wishes, draft=_q8_0(draft)), price))
     if draft is not None:
         reached = basis.decision.max_n_ctx if basis.decision.is_whole else basis.decision.bounds.floor
@@ -159,8 +159,8 @@ async def _target_layers(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeO
     if not placed.fits or placed.wishes.target.n_gpu_layers < 1:
         return
     words = offload_words(placed.trial)
-    gain = f"{context_words(basis, n_ctx)}; {_SLOWER}" if is_cut else "with their experts; measure which is faster"
-    yield TradeOffer("target_layers", f"{words[0].upper()}{words[1:]}: {gain}", placed.wishes, n_ctx)
+    gain = f": {context_words(basis, n_ctx)}; {_SLOWER}" if is_cut else ", experts and all: measure which is faster"
+    yield TradeOffer("target_layers", f"{words[0].upper()}{words[1:]}{gain}", placed.wishes, n_ctx)
 
 
 async def _rescues(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeOffer]:
@@ -204,10 +204,10 @@ async def _side_effects(fitting: Fitting, basis: Basis, change: Change) -> str:
     before, after = await fitting.trial(basis.wishes, basis.start), await fitting.trial(change.wishes, basis.start)
     more = sum(row.compute_bytes for row in after.rows) - sum(row.compute_bytes for row in before.rows)
     if more > 0:
-        words += f", takes {size_text(more)} more to compute"
+        words += f"; takes {size_text(more)} more to compute"
     models = zip((before.target, before.draft), (after.target, after.draft), strict=True)
     if any(old is not None and new is not None and old.flash_attn != new.flash_attn for old, new in models):
-        words += ", needs flash attention, which it switches on"
+        words += "; needs flash attention, which it switches on"
     return words
 
 

@@ -96,8 +96,11 @@ def _does_not_fit(decision: Decision, devices: Sequence[PlanDevice]) -> str:
     given_up = ["without the draft"] if least.draft is None and as_wished.draft is not None else []
     if least.n_ctx < as_wished.n_ctx:
         given_up.append(f"with {least.n_ctx} positions")
+    if decision.placed.short_bytes:
+        even = f"even {' and '.join(given_up)} " if given_up else ""
+        return f"{text}; {even}all memories together are {size_text(decision.placed.short_bytes)} too small."
     if is_partial(least) and not is_partial(as_wished):
-        given_up.append("with part of it in host memory")
+        given_up.append("with layers in host memory")
     return f"{text}; even {' and '.join(given_up)} it is {excess_words(least, devices)}." if given_up else f"{text}."
 
 
