@@ -152,6 +152,13 @@ async def test_a_header_takes_what_the_closed_forms_say(lab: Lab, model: str, ma
     assert measured == computed
 
 
+async def test_rotation_factors_are_copied_only_to_devices_whose_layers_use_them(lab: Lab) -> None:
+    """Seven layers from the end, the first GPU gets blocks 36 to 40 of Gemma 4, which all have the window."""
+    placement, gpus = Placement(1000, n_gpu_layers=7), lab.gpus["two GPUs"]
+    footprint = await lab.measure("two GPUs", "gemma-4-e4b", placement)
+    assert _by_device(footprint, 2) == Placed(describe("gemma-4-e4b"), placement, gpus).bytes()
+
+
 @pytest.mark.parametrize("machine", ["one GPU", "two GPUs"])
 @pytest.mark.parametrize("model", ["gpt-oss-20b", "deepseek-v2-lite", "qwen3.5-35b-a3b"])
 async def test_experts_on_the_cpu_leave_the_rest_on_the_gpus(lab: Lab, model: str, machine: str) -> None:
