@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from localspec.engine.llama import ggml
+from localspec.engine.llama import ggml_structs as structs
 from localspec.errors import MissingSymbolError
 
 HOST = "CPU"
@@ -28,7 +31,7 @@ class BufferType:
 
 
 def known_buffer_types() -> dict[int, BufferType]:
-    """Return the kinds of buffers by ggml's handle: of each device its own, its pinned and its special ones.
+    """Return the kinds of buffers by ggml's handle: of each device its own, its pinned, mapped and special ones.
 
     Raises:
         MissingSymbolError: this build cannot list them.
@@ -50,6 +53,8 @@ def _buffer_types(device: int) -> list[int]:
     ]
     with suppress(MissingSymbolError):
         handles += _extra_buffer_types(device)
+    with suppress(MissingSymbolError):
+        handles.append(_mapped_buffer_type(device))
     return [handle for handle in handles if handle]
 
 
@@ -71,6 +76,27 @@ def _extra_buffer_types(device: int) -> list[int | None]:
             break
         handles.append(slot)
     return handles
+
+
+@cache
+def _mapped_buffer_type(device: int) -> int | None:
+    """Return the type of a device's buffers over a mapped file, which only such a buffer tells."""
+    properties = structs.DeviceProperties()
+    argtypes = (ctypes.c_void_p, ctypes.POINTER(structs.DeviceProperties))
+    ggml.symbol("ggml_backend_dev_get_props", None, argtypes)(device, ctypes.byref(properties))
+    if not properties.caps.buffer_from_host_ptr:
+        return None
+    page = mmap.mmap(-1, mmap.PAGESIZE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    size = ctypes.c_size_t
+    over = ggml.symbol("ggml_backend_dev_buffer_from_host_ptr", ctypes.c_void_p, (*[ctypes.c_void_p] * 2, size, size))
+    buffer = over(device, address, mmap.PAGESIZE, mmap.PAGESIZE)
+    if not buffer:
+        return None
+    of_buffer = (ctypes.c_void_p,)
+    handle: int = ggml.symbol("ggml_backend_buffer_get_type", ctypes.c_void_p, of_buffer)(buffer)
+    ggml.symbol("ggml_backend_buffer_free", None, of_buffer)(buffer)
+    return handle
 
 
 def _name(handle: int) -> str:
