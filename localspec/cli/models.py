@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +16,8 @@ from localspec.catalog.places import hugging_face_folder, suggest_places
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
 from localspec.cli.figures import bytes_text, context_text, count_text
-from localspec.cli.screen import DASH, Report, fits, print_table, results_console, say, table
+from localspec.cli.labels import Name, fitting_table
+from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
@@ -146,10 +148,7 @@ def _fitting_grid(console: Console, entries: Sequence[ModelEntry]) -> Table:
     choices = [["Name", "Architecture", *columns[1:], "Vocabulary", "Place", "Remarks"], columns]
     if all(_names_its_quantisation(entry) for entry in entries):
         choices.append([column for column in columns if column != "Quantisation"])
-    for choice in choices:
-        if fits(console, grid := _grid(entries, choice, "/")):
-            return grid
-    return _grid(entries, choices[-1], "/\n")
+    return fitting_table(console, *(partial(_grid, entries, choice) for choice in choices))
 
 
 def _names_its_quantisation(entry: ModelEntry) -> bool:
@@ -161,7 +160,7 @@ def _quantisation(entry: ModelEntry) -> str:
     return (entry.facts.quantisation if entry.facts else entry.found.quantisation) or DASH
 
 
-def _grid(entries: Sequence[ModelEntry], columns: Sequence[str], slash: str) -> Table:
+def _grid(entries: Sequence[ModelEntry], columns: Sequence[str], shown: Name) -> Table:
     grid = table(*columns)
     for index, column in enumerate(grid.columns):
         if columns[index] in ("Architecture", "Quantisation", "Vocabulary", "Place", "Remarks"):
@@ -180,8 +179,7 @@ def _grid(entries: Sequence[ModelEntry], columns: Sequence[str], slash: str) -> 
             "Place": found.place,
             "Remarks": remark(facts) if facts else "cannot be read" if not found.missing else "incomplete",
         }
-        name, *others = (one_line(row[column]) for column in columns)
-        grid.add_row(name.replace("/", slash, 1), *others)
+        grid.add_row(shown(row["Name"]), *(one_line(row[column]) for column in columns if column != "Name"))
     return grid
 
 

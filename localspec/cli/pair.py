@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from localspec.catalog.curated import curated_folders, read_curated
 from localspec.catalog.facts import ModelFacts
@@ -16,6 +18,7 @@ from localspec.catalog.pairing import PairVerdict
 from localspec.cli.errand import run_errand, stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
 from localspec.cli.figures import bytes_text, number_text, percent_text
+from localspec.cli.labels import Name, fitting_table
 from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
@@ -160,16 +163,7 @@ def show_candidates(console: Console, target: LocatedModel, candidates: Sequence
     accepted = [one for one in candidates if not one.refusal]
     refused = [one for one in candidates if one.refusal]
     say(console, one_line(f"What may draft for {target.label}"), style="bold")
-    grid = table("", "Draft", "Method", "Size", "Cost", "Pays from")
-    for index in (1, 2):
-        grid.columns[index].justify = "left"
-    for rank, one in enumerate(accepted, 1):
-        size = bytes_text(one.size_bytes) if one.size_bytes else DASH
-        pays = percent_text(one.break_even) if one.break_even is not None and one.method != "ngram" else DASH
-        cost = number_text(one.cost_ratio) if one.method != "ngram" else "0"
-        here = " (here)" if one.source == "local" else ""
-        grid.add_row(str(rank), one_line(one.label) + here, one.method, size, cost, pays)
-    print_table(console, grid)
+    print_table(console, fitting_table(console, partial(_grid, accepted)))
     if any(one.cost_ratio for one in accepted):
         say(console, _LEGEND)
     console.print()
@@ -180,6 +174,19 @@ def show_candidates(console: Console, target: LocatedModel, candidates: Sequence
         say(console, "Refused:", style="bold")
     for one in refused:
         say(console, one_line(f"{one.label}: {one.refusal}"), indent=2)
+
+
+def _grid(accepted: Sequence[Candidate], shown: Name) -> Table:
+    grid = table("", "Draft", "Method", "Size", "Cost", "Pays from")
+    for index in (1, 2):
+        grid.columns[index].justify = "left"
+    for rank, one in enumerate(accepted, 1):
+        size = bytes_text(one.size_bytes) if one.size_bytes else DASH
+        pays = percent_text(one.break_even) if one.break_even is not None and one.method != "ngram" else DASH
+        cost = number_text(one.cost_ratio) if one.method != "ngram" else "0"
+        here = " (here)" if one.source == "local" else ""
+        grid.add_row(str(rank), shown(one.label + here), one.method, size, cost, pays)
+    return grid
 
 
 def _show_verdict(console: Console, answer: PairAnswer) -> None:

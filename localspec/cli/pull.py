@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.table import Table
 
 from localspec.catalog.curated import curated_folders, read_curated
 from localspec.cli.advice import command_line
@@ -15,6 +17,7 @@ from localspec.cli.errand import stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
 from localspec.cli.figures import bytes_text
 from localspec.cli.interruption import Interruptions
+from localspec.cli.labels import Name, fitting_table
 from localspec.cli.pair import SENTENCES, verdict_record
 from localspec.cli.screen import Report, notices_console, print_table, progress, results_console, say, table
 from localspec.cli.services import Services
@@ -113,12 +116,7 @@ def check_plan(plan: PullPlan, is_forced: bool) -> None:
 
 def show_plan(console: Console, plan: PullPlan) -> None:
     """Print what is to be fetched and why this draft."""
-    grid = table("To fetch", "", "Size", "Still to come")
-    grid.columns[1].justify = "left"
-    for role, part in zip(("target", "draft"), plan.parts, strict=False):
-        missing = bytes_text(part.missing_bytes) if part.missing_bytes else "all here"
-        grid.add_row(role, one_line(part.label), bytes_text(part.offer.size_bytes), missing)
-    print_table(console, grid)
+    print_table(console, fitting_table(console, partial(_grid, plan)))
     if plan.draft_here:
         say(console, one_line(f"The draft is here already: {plan.draft_here}."))
     if plan.verdict is not None:
@@ -128,6 +126,15 @@ def show_plan(console: Console, plan: PullPlan) -> None:
             say(console, one_line(f"note: {note}"), indent=2)
     if plan.remark:
         say(console, one_line(plan.remark))
+
+
+def _grid(plan: PullPlan, shown: Name) -> Table:
+    grid = table("To fetch", "", "Size", "Still to come")
+    grid.columns[1].justify = "left"
+    for role, part in zip(("target", "draft"), plan.parts, strict=False):
+        missing = bytes_text(part.missing_bytes) if part.missing_bytes else "all here"
+        grid.add_row(role, shown(part.label), bytes_text(part.offer.size_bytes), missing)
+    return grid
 
 
 def _names(settings: Settings, paths: tuple[Path, ...]) -> tuple[str, ...]:

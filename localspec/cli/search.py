@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,7 +16,8 @@ from localspec.catalog.curated import CuratedPair, curated_folders, pairs_for, r
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
 from localspec.cli.figures import bytes_span, bytes_text, count_text
-from localspec.cli.screen import DASH, Report, fits, print_table, results_console, say, table
+from localspec.cli.labels import Name, fitting_table
+from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
@@ -157,22 +159,19 @@ def _grid(console: Console, answers: Sequence[SearchAnswer]) -> Table:
     """Return the table, on a narrow screen with fewer columns, and at the worst with owners on lines of their own."""
     is_sized = any(answer.hit.num_params for answer in answers)
     choices = [("Parameters", "Downloads", "Sizes"), ("Parameters" if is_sized else "Downloads", "Sizes")]
-    for columns in choices:
-        if fits(console, grid := _grid_of(answers, columns, "/")):
-            return grid
-    return _grid_of(answers, choices[-1], "/\n")
+    return fitting_table(console, *(partial(_grid_of, answers, columns) for columns in choices))
 
 
-def _grid_of(answers: Sequence[SearchAnswer], columns: Sequence[str], slash: str) -> Table:
+def _grid_of(answers: Sequence[SearchAnswer], columns: Sequence[str], shown: Name) -> Table:
     grid = table("Repository", *columns)
     for column in grid.columns[1:]:
         column.no_wrap = True
     for answer in answers:
-        repo = one_line(answer.hit.repo + (" (gated)" if answer.hit.is_gated else ""))
+        repo = answer.hit.repo + (" (gated)" if answer.hit.is_gated else "")
         row = {
             "Parameters": count_text(answer.hit.num_params),
             "Downloads": count_text(answer.hit.downloads),
             "Sizes": "not told" if answer.failure else size_span(answer.offers),
         }
-        grid.add_row(repo.replace("/", slash, 1), *(row[column] for column in columns))
+        grid.add_row(shown(repo), *(row[column] for column in columns))
     return grid

@@ -69,6 +69,8 @@ def test_the_table_of_candidates_fits_80_columns() -> None:
     out = shown(replace(GOOD, label="bartowski/Meta-Llama-3.2-1B-Instruct-GGUF:Q4_K_M"), NGRAM)
     table = out.partition("Cost:")[0].splitlines()
     assert max(map(len, table)) <= 80
+    beginnings = [line.split()[0] for line in table[3:]]
+    assert beginnings == ["1", "Meta-Llama-3.2-1B-Instruct-GGUF:Q4_K_M", "2"]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,15 @@ def test_the_plan_says_what_is_still_to_come() -> None:
     assert "Target and draft: a pair." in shown(PLAN)
 
 
+def test_long_names_break_behind_their_owner() -> None:
+    long = "hugging-quants/Meta-Llama-3.2-1B-Instruct-GGUF"
+    plan = replace(PLAN, draft=replace(part("o/draft", 90), label=f"{long}:Q4_K_M"))
+    lines = shown(plan).partition("Target and")[0].splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-2].split()[:2] == ["draft", "hugging-quants/"]
+    assert lines[-1].split() == ["Meta-Llama-3.2-1B-Instruct-GGUF:Q4_K_M"]
+
+
 def test_the_plan_says_why_this_draft_or_none() -> None:
     noted = replace(PLAN, verdict=PairVerdict("PAIR_WITH_NOTE", "", ("[/] differs",)))
     assert "a pair, with a note.\n  note: [/] differs\n" in shown(noted)
