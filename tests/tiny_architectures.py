@@ -169,3 +169,25 @@ ARCHITECTURES: MappingProxyType[str, Callable[[gguf.GGUFWriter], Shapes]] = Mapp
     }
 )
 """What adds an architecture's own keys and returns the shapes of its tensors."""
+
+
+def write_eagle3(path: Path, target_width: int = N_EMBD) -> Path:
+    """Write an EAGLE-3 head: one layer that reads three of its target's and uses its embedding and output."""
+    writer = _writer(path, "eagle3", 1)
+    writer.add_name("tiny head")
+    writer.add_context_length(8192)
+    writer.add_embedding_length(N_EMBD)
+    writer.add_feed_forward_length(N_FF)
+    writer.add_layer_norm_rms_eps(1e-5)
+    _attention(writer, 1)
+    writer.add_array("eagle3.target_layers", [0, 1, 1])
+    writer.add_uint32("eagle3.target_hidden_size", target_width)
+    _add_vocabulary(writer, N_VOCAB, 0, None)
+    block = "blk.0"
+    shapes = {"fc.weight": (N_EMBD, 3 * target_width), "output_norm.weight": (N_EMBD,)}
+    shapes |= _attention_shapes(block) | _feed_forward_shapes(block)
+    shapes |= {f"{block}.attn_{name}.weight": (shapes[f"{block}.attn_{name}.weight"][0], 2 * N_EMBD) for name in "qkv"}
+    shapes[f"{block}.attn_norm_2.weight"] = (N_EMBD,)
+    random = np.random.default_rng(1)
+    weights = {name: random.standard_normal(shape, np.float32) * 0.1 for name, shape in shapes.items()}
+    return _finish(writer, path, weights, 1, np.float32)
