@@ -139,7 +139,7 @@ def matrix_record(matrix: Matrix, notes: Sequence[str]) -> dict[str, Any]:
 
 def _show(console: Console, matrix: Matrix) -> None:
     draft = "" if matrix.draft is None else f" with draft {matrix.draft.label}"
-    say(console, one_line(f"What fits of {matrix.target.repo or matrix.target.label}{draft}"), style="bold")
+    say(console, one_line(f"What fits: {matrix.target.repo or matrix.target.label}{draft}"), style="bold")
     for device in matrix.devices:
         what_if = ", hypothetical" if device.is_hypothetical else ""
         say(

@@ -76,7 +76,10 @@ def wishes_of(context: ContextSettings, draft_context: ContextSettings | None, m
 
 
 def changes(before: Wishes, after: Wishes) -> Changes:
-    """Return the options of `localspec fit` that turn one set of wishes into another."""
+    """Return the options of `localspec fit` that turn one set of wishes into another.
+
+    Where an option of the target's changes that a draft without its own would follow, the draft's is stated too.
+    """
     found: Changes = {}
     one, other = before.target, after.target
     if one.n_ctx != other.n_ctx:
@@ -97,9 +100,9 @@ def changes(before: Wishes, after: Wishes) -> Changes:
     one, other = before.draft, after.draft
     if one.n_ctx != other.n_ctx:
         found["--draft-n-ctx"] = str(other.n_ctx)
-    if (one.type_k, one.type_v) != (other.type_k, other.type_v):
+    if (one.type_k, one.type_v) != (other.type_k, other.type_v) or "--kv" in found:
         found["--draft-kv"] = _types(other)
-    if one.n_gpu_layers != other.n_gpu_layers:
+    if one.n_gpu_layers != other.n_gpu_layers or "--n-gpu-layers" in found:
         found["--draft-n-gpu-layers"] = str(other.n_gpu_layers)
     return found
 

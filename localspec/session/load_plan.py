@@ -137,10 +137,10 @@ def _options(wishes: Wishes, offer: TradeOffer) -> str:
     words: list[str] = []
     for name, value in changes(wishes, offer.wishes).items():
         if value is None:
-            words.append("--method ngram" if name == "--draft" else f"without {name}")
+            words.append(f"without {name}")
         elif name == "--kv":
             key, _, values = value.partition("/")
-            words.append(f"--type-k {key} --type-v {values or key}")
+            words += ["--type-k", key, "--type-v", values or key]
         else:
             words.append(f"{name} {value}".rstrip())
     return " ".join(words) or "as it is"

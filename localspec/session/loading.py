@@ -23,7 +23,10 @@ def context_settings(settings: Settings) -> ContextSettings:
 
 
 def draft_context_settings(settings: Settings) -> ContextSettings:
-    """Return the draft model's context as the engine takes it: the target's, but for what is set of its own."""
+    """Return the draft model's context as the engine takes it: the target's, but for what is set of its own.
+
+    The experts of a draft stay with its layers: in host memory they would slow every drafted token.
+    """
     context, draft = context_settings(settings), settings.draft
     return replace(
         context,
@@ -31,6 +34,7 @@ def draft_context_settings(settings: Settings) -> ContextSettings:
         n_gpu_layers=context.n_gpu_layers if draft.n_gpu_layers is None else draft.n_gpu_layers,
         type_k=draft.type_k or context.type_k,
         type_v=draft.type_v or context.type_v,
+        experts_on_cpu=False,
     )
 
 
