@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from datetime import datetime
@@ -81,9 +83,18 @@ def say_notice(text: str) -> None:
 
 def say_failure(error: LocalspecError) -> None:
     """Write a failure and its hint to stderr."""
-    print(f"error: {printable(error.message)}", file=sys.stderr)
+    print(_wrapped(f"error: {printable(error.message)}"), file=sys.stderr)
     if error.hint:
-        print(f"hint: {printable(error.hint)}", file=sys.stderr)
+        print(_wrapped(f"hint: {printable(error.hint)}"), file=sys.stderr)
+
+
+def _wrapped(text: str) -> str:
+    """Return a text broken at words on a terminal; elsewhere it stays as it is, for other programs to search."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return text
+    width = max(20, shutil.get_terminal_size().columns)
+    lines = (textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n"))
+    return "\n".join("\n".join(parts) for parts in lines)
 
 
 def _system_failure(error: OSError) -> LocalspecError:

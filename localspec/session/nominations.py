@@ -14,7 +14,7 @@ from localspec.catalog.facts import ModelFacts
 from localspec.catalog.families import Family, is_same_line, parse_family
 from localspec.catalog.hub.values import Offer, OfferKind, RepoHit, RepoListing
 from localspec.catalog.pairing import PairMethod
-from localspec.errors import HubError, LocalspecError, OfflineError, UsageError
+from localspec.errors import LocalspecError, OfflineError, UsageError
 from localspec.session.hub_access import HubAccess
 from localspec.session.hub_hits import best_hits, families_of_hit, model_key, searches
 
@@ -274,4 +274,4 @@ def _without_answer(nomination: Nomination, error: LocalspecError, access: HubAc
     if isinstance(error, OfflineError) and not access.has_answered:
         return replace(nomination, gap="it is not on this machine, and the Hub is out of reach")
     reason = error.message.rstrip(".")
-    return replace(nomination, failure=f"the Hub: {reason}" if isinstance(error, HubError) else reason)
+    return replace(nomination, failure=reason)

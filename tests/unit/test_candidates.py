@@ -197,7 +197,7 @@ async def test_the_hub_is_searched_for_smaller_siblings() -> None:
     assert found[0].download is not None and found[0].download[0].repo == "unsloth/Qwen3-0.6B-GGUF"
     assert {each.label: each.refusal for each in found if each.refusal} == {
         "broken/Qwen3-1B-GGUF:Q4_K_M": "broken/Qwen3-1B-GGUF is no GGUF",
-        "gated/Qwen3-0.5B-GGUF": "the Hub: gated/Qwen3-0.5B-GGUF wants a token",
+        "gated/Qwen3-0.5B-GGUF": "gated/Qwen3-0.5B-GGUF wants a token",
     }
     assert said == sorted(said) and said[-1] == 1.0
 
@@ -247,7 +247,7 @@ async def test_offline_in_mid_way_refuses_what_was_not_read() -> None:
     offline = OfflineError("There is no network.", "Go on without.")
     hub = FakeHub([hit("o/Qwen3-0.6B-GGUF")], {"o/Qwen3-0.6B-GGUF": offline})
     found = await find_candidates(engine(), TARGET, hub=as_hub(hub), fetch=fetch)
-    assert one(found, "o/Qwen3-0.6B-GGUF").refusal == "the Hub: There is no network"
+    assert one(found, "o/Qwen3-0.6B-GGUF").refusal == "There is no network"
     hub = FakeHub(failures={"search": HubError("The Hub answers nonsense.", "Wait.")})
     notes: list[str] = []
     found = await find_candidates(engine(), TARGET, hub=as_hub(hub), fetch=fetch, on_note=notes.append)

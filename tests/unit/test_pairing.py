@@ -129,7 +129,7 @@ def test_a_draft_that_is_not_much_cheaper() -> None:
     assert check(theirs=header("draft.gguf", 250)).status == "PAIR"
     verdict = check(ours=header("target.gguf", 10**9), theirs=header("draft.gguf", 5 * 10**8))
     assert verdict.status == "PAIR_WITH_NOTE"
-    assert verdict.notes[0].startswith("a step of the target reads 4.0 GB, only 2.0 times the draft's 2.0 GB")
+    assert verdict.notes[0].startswith("a step of the target reads 3.7 GiB, only 2.0 times the draft's 1.9 GiB")
 
 
 def test_a_mixture_with_few_active_parameters() -> None:
