@@ -135,7 +135,7 @@ class _Chat:
         _say(loaded_line(loaded))
         for note in context_notes(loaded):
             _say(f"{note.severity}: {note.text} {note.advice}")
-        for line in (*memory.notes, *check_use(memory.plan, loaded)):
+        for line in (*memory.notes, *check_use(memory, loaded)):
             _say(one_line(line))
         if loaded.draft_failure:
             _say(f"The draft model is not in use: {loaded.draft_failure}")

@@ -36,9 +36,9 @@ def show_plan(
         commands: what takes each of the plan's offers.
     """
     target, draft = labels
-    say(console, one_line(f"target  {target}, {_placement(wishes.target)}"))
+    say(console, f"target  {one_line(target)}, {_placement(wishes.target)}")
     if draft is not None and wishes.draft is not None:
-        say(console, one_line(f"draft   {draft}, {_placement(wishes.draft, True)}"))
+        say(console, f"draft   {one_line(draft)}, {_placement(wishes.draft, True)}")
     say(console, one_line(plan.sentence), style="bold")
     console.print()
     show_devices(console, plan.devices, plan.rows)

@@ -70,7 +70,7 @@ def _memory_line(measurement: Measurement) -> str:
         f"{device} {bytes_text(taken)} (planned {bytes_text(planned)})"
         for device, planned, taken in used_lines(memory.plan, loaded)
     ]
-    return one_line(f"memory  {', '.join(parts)}")
+    return f"memory  {one_line(', '.join(parts))}"
 
 
 def _sized(info: ModelInfo) -> str:

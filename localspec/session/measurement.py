@@ -145,7 +145,7 @@ async def measure(
         lambda event: on_progress(MeasurementProgress("load", event.fraction, load=event)),
         memory.draft_context,
     )
-    memory_notes = (*memory.notes, *check_use(memory.plan, loaded))
+    memory_notes = (*memory.notes, *check_use(memory, loaded))
     hashes = (
         await _hash(plan, plan.target, on_progress),
         await _hash(plan, plan.draft if loaded.draft is not None else None, on_progress),
@@ -221,7 +221,7 @@ def measurement_record(measurement: Measurement) -> Record:
     for entry, workload in zip(record["workloads"], plan.workloads, strict=False):
         entry["temperature"] = plan.sampling_for(workload).temperature
         entry["is_copy_heavy"] = workload.is_copy_heavy
-    record["memory"] = memory_record(None if measurement.memory is None else measurement.memory.plan, loaded)
+    record["memory"] = memory_record(measurement.memory, loaded)
     record["notes"] = [dataclasses.asdict(note) for note in measurement.context_notes]
     # A workload that a failure cut short is incomplete, too, but nobody interrupted it.
     record["interrupted"] = measurement.is_interrupted

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from localspec.engine.events import ModelsLoaded
-from localspec.planning.footprint import Footprint, ModelRole, PairFootprint
-from localspec.planning.plan import MemoryPlan
+from localspec.planning.devices import HOST
+from localspec.planning.footprint import Footprint, MemoryRow, ModelRole, PairFootprint
+from localspec.planning.plan import MemoryPlan, PlanRow
 from localspec.session.fit import plan_record
 from localspec.session.journal import write_note
+from localspec.session.load_plan import LoadPlan
 
 TOLERANCE = 0.01
 """A difference up to this share is none."""
 
-_PARTS = ("weights", "kv", "recurrent", "compute", "output")
-_WORDS = {"weights": "weights", "kv": "KV cache", "recurrent": "state", "compute": "compute", "output": "output"}
+LEAST_BYTES = 100 << 10
+"""Nor is one up to this size: some of llama.cpp's own figures are rounded to hundredths of a MiB."""
+
+Part = Literal["weights", "kv", "recurrent", "compute", "output"]
+
+_WORDS: dict[Part, str] = {
+    "weights": "weights",
+    "kv": "KV cache",
+    "recurrent": "state",
+    "compute": "compute buffer",
+    "output": "output buffer",
+}
+
 _MAPPED = "Mapped"
-"""Part of the names of llama.cpp's buffers over a mapped file, whose pages are counted in full and read on demand."""
+"""Part of the names of llama.cpp's buffers over a mapped file outside host memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +40,7 @@ class MemoryDifference:
 
     device: str
     model: ModelRole
-    part: str
-    """`weights`, `kv`, `recurrent`, `compute` or `output`."""
+    part: Part
     planned_bytes: int
     real_bytes: int
 
@@ -40,56 +52,51 @@ class MemoryDifference:
         )
 
 
-def differences(plan: MemoryPlan, real: PairFootprint) -> tuple[MemoryDifference, ...]:
+def differences(plan: MemoryPlan, real: PairFootprint, use_mmap: bool) -> tuple[MemoryDifference, ...]:
     """Return where real contexts take more than 1 % more or less than planned.
 
     Weights in a mapped file are left out: whole pages of the file count there, and none need be in memory.
     """
     found: list[MemoryDifference] = []
-    for role, footprint in (("target", real.target), ("draft", real.draft)):
+    models: tuple[tuple[ModelRole, Footprint | None], ...] = (("target", real.target), ("draft", real.draft))
+    for role, footprint in models:
         if footprint is None:
             continue
-        is_mapped = any(_MAPPED in row.buffer for row in footprint.rows)
-        devices = {row.device for row in footprint.rows}
-        devices |= {row.device for row in plan.rows if row.model == role}
+        planned_rows = [row for row in plan.rows if row.model == role]
+        devices = {row.device for row in planned_rows} | {row.device for row in footprint.rows}
         for device in sorted(devices):
-            for part in _PARTS:
-                if part == "weights" and is_mapped:
-                    continue
-                planned = sum(_part(row, part) for row in plan.rows if row.model == role and row.device == device)
-                taken = sum(_part(row, part) for row in footprint.rows if row.device == device)
-                if abs(taken - planned) > TOLERANCE * max(planned, taken):
-                    found.append(MemoryDifference(device, role, part, planned, taken))  # type: ignore[arg-type]
+            planned = _sums(row for row in planned_rows if row.device == device)
+            taken = _sums(row for row in footprint.rows if row.device == device)
+            if use_mmap and _is_mapped(device, footprint):
+                del planned["weights"]
+            found += [
+                MemoryDifference(device, role, part, size, taken[part])
+                for part, size in planned.items()
+                if abs(taken[part] - size) > max(LEAST_BYTES, TOLERANCE * max(size, taken[part]))
+            ]
     return tuple(found)
 
 
-def check_use(
-    plan: MemoryPlan | None, loaded: ModelsLoaded, log: Callable[[str], None] = write_note
-) -> tuple[str, ...]:
+def check_use(load: LoadPlan, loaded: ModelsLoaded, log: Callable[[str], None] = write_note) -> tuple[str, ...]:
     """Return a sentence on each difference between plan and reality, having logged it."""
-    real = loaded.footprint
-    if plan is None or real is None:
+    if load.plan is None or loaded.footprint is None:
         return ()
-    sentences = tuple(str(difference) for difference in differences(plan, real))
+    found = differences(load.plan, loaded.footprint, load.context.use_mmap)
+    sentences = tuple(str(difference) for difference in found)
     for sentence in sentences:
         log(f"Other memory than planned for {loaded.target.path}: {sentence}")
     return sentences
 
 
-def memory_record(plan: MemoryPlan | None, loaded: ModelsLoaded) -> dict[str, Any]:
+def memory_record(load: LoadPlan | None, loaded: ModelsLoaded) -> dict[str, Any]:
     """Return plan and reality as JSON has them; null for what is not known."""
-    real = loaded.footprint
+    plan, real = None if load is None else load.plan, loaded.footprint
+    rows = [] if real is None else [*_rows("target", real.target), *_rows("draft", real.draft)]
     return {
         "plan": None if plan is None else plan_record(plan),
         "real": None
         if real is None
-        else {
-            "rows": [
-                *_rows("target", real.target),
-                *([] if real.draft is None else _rows("draft", real.draft)),
-            ],
-            "is_exact": real.target.is_exact and (real.draft is None or real.draft.is_exact),
-        },
+        else {"rows": rows, "is_exact": real.target.is_exact and (real.draft is None or real.draft.is_exact)},
     }
 
 
@@ -114,10 +121,21 @@ def used_lines(plan: MemoryPlan | None, loaded: ModelsLoaded) -> tuple[tuple[str
     )
 
 
-def _rows(role: ModelRole, footprint: Footprint) -> list[dict[str, Any]]:
-    return [{"model": role, **asdict(row), "is_mapped": _MAPPED in row.buffer} for row in footprint.rows]
+def _is_mapped(device: str, footprint: Footprint) -> bool:
+    """Whether a device's weights are pages of a mapped file, in host memory or in a GPU's buffer over them."""
+    return device == HOST or any(_MAPPED in row.buffer for row in footprint.rows if row.device == device)
 
 
-def _part(row: Any, part: str) -> int:
-    value = getattr(row, f"{part}_bytes")
-    return int(value)
+def _rows(role: ModelRole, footprint: Footprint | None) -> list[dict[str, Any]]:
+    return [] if footprint is None else [{"model": role, **asdict(row)} for row in footprint.rows]
+
+
+def _sums(rows: Iterable[PlanRow | MemoryRow]) -> dict[Part, int]:
+    sums: dict[Part, int] = dict.fromkeys(_WORDS, 0)
+    for row in rows:
+        sums["weights"] += row.weights_bytes
+        sums["kv"] += row.kv_bytes
+        sums["recurrent"] += row.recurrent_bytes
+        sums["compute"] += row.compute_bytes
+        sums["output"] += row.output_bytes
+    return sums
