@@ -22,6 +22,7 @@ from localspec.errors import LocalspecError
 from localspec.hardware.cores import read_cores
 from tests.bench.against_redecoding import against_redecoding
 from tests.bench.against_server import draft_on, speculation_off
+from tests.bench.footprint import footprint_time
 from tests.bench.header import header_time
 from tests.bench.models import copy_models
 from tests.bench.prompt_lookup import ngram, ngram_cost
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
     "ngram_cost": ("N-gram, cost of a round by length of text", ngram_cost),
     "verify": ("Cost of a step by its number of tokens", verify_cost),
     "header": ("Reading a header", header_time),
+    "footprint": ("Planning memory", footprint_time),
 }
 _BUSY_LOAD = 0.5
 

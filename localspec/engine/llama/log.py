@@ -32,7 +32,9 @@ _LEVELS: dict[int, Level] = {0: "info", 1: "debug", 2: "info", 3: "warning", 4: 
 _ALL_LEVELS: frozenset[Level] = frozenset(_LEVELS.values())
 _ERRORS: frozenset[Level] = frozenset({"error"})
 _WARNINGS: frozenset[Level] = frozenset({"warning"})
-_CONTINUED = 5
+_DEBUG, _CONTINUED = 1, 5
+_NOISE = b"llama_graph_n_input_tensors:"
+"""A line for each use of each input, over a thousand a context: they would push out what explains a failure."""
 _MAX_LINE = 4000
 _FUNCTION = re.compile(r"^[A-Za-z_][A-Za-z0-9_:]*: ")
 _TELLS_NOTHING = re.compile(r"failed to load model$|^exiting$", re.IGNORECASE)
@@ -108,7 +110,9 @@ _LOG = LineLog()
 @C.llama_log_callback  # type: ignore[untyped-decorator, unused-ignore]
 def _callback(level: int, piece: bytes | None, _: Any) -> None:
     with suppress(Exception):
-        _LOG.write(level, piece or b"")
+        if piece is None or (level == _DEBUG and piece.startswith(_NOISE)):
+            return
+        _LOG.write(level, piece)
 
 
 def _on_abort(message: bytes | None) -> None:
