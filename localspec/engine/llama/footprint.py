@@ -23,11 +23,10 @@ from localspec.engine.llama.context_log import read_log
 from localspec.engine.llama.header import read_header
 from localspec.engine.llama.library import start_library
 from localspec.engine.llama.params import MAX_OUTPUTS
-from localspec.engine.llama.probe import ProbedContext, ProbedModel
+from localspec.engine.llama.probe import ProbedContext, ProbedModel, check_placement
 from localspec.engine.llama.recurrent import MAX_TOUCHED_BYTES, ROLLS_BACK, check_state
 from localspec.engine.llama.stub import Stubs, name_of_content
-from localspec.engine.values import MAX_BATCH, MAX_CTX, MAX_DRAFT_TOKENS, MAX_LAYERS
-from localspec.errors import MissingSymbolError, ModelFileError, ModelLoadError, UsageError
+from localspec.errors import MissingSymbolError, ModelFileError, ModelLoadError
 from localspec.planning.footprint import Footprint, ModelRole, PairFootprint, Placement
 
 MAX_OPEN = 12
@@ -242,24 +241,6 @@ class FootprintProbe:
         model = ProbedModel(header, placement, self._devices, load_mtp=load_mtp)
         self._headers[name_of_content(path)] = header
         return model
-
-
-def check_placement(placement: Placement) -> None:
-    """Refuse numbers that no load may have.
-
-    Raises:
-        UsageError: one is out of bounds.
-    """
-    least = MAX_OUTPUTS
-    for name, value, low, high in (
-        ("n_ctx", placement.n_ctx, 0, MAX_CTX),
-        ("n_batch", placement.n_batch, least, MAX_BATCH),
-        ("n_ubatch", placement.n_ubatch, least, placement.n_batch),
-        ("n_gpu_layers", placement.n_gpu_layers, -1, MAX_LAYERS),
-        ("n_rs_seq", placement.n_rs_seq, 0, MAX_DRAFT_TOKENS),
-    ):
-        if not low <= value <= high:
-            raise UsageError(f"{name} is {value}.", f"It must lie between {low} and {high}.")
 
 
 def output_bytes(n_vocab: int, role: ModelRole) -> int:

@@ -15,10 +15,11 @@ import llama_cpp.llama_cpp as C
 from localspec.catalog.gguf_walk import printable
 from localspec.catalog.header import GgufHeader
 from localspec.engine.llama import log
-from localspec.engine.llama.params import context_params, probe_params
+from localspec.engine.llama.params import MAX_OUTPUTS, context_params, probe_params
 from localspec.engine.llama.recurrent import MAX_TOUCHED_BYTES, state_bound
 from localspec.engine.llama.untouched import untouched_host_memory
-from localspec.errors import ModelLoadError
+from localspec.engine.values import MAX_BATCH, MAX_CTX, MAX_DRAFT_TOKENS, MAX_LAYERS
+from localspec.errors import ModelLoadError, UsageError
 from localspec.planning.footprint import Placement
 
 
@@ -174,3 +175,21 @@ def quietly(lines: list[str]) -> Iterator[None]:
             yield
     finally:
         log.logger.setLevel(level)
+
+
+def check_placement(placement: Placement) -> None:
+    """Refuse numbers that no load may have.
+
+    Raises:
+        UsageError: one is out of bounds.
+    """
+    least = MAX_OUTPUTS
+    for name, value, low, high in (
+        ("n_ctx", placement.n_ctx, 0, MAX_CTX),
+        ("n_batch", placement.n_batch, least, MAX_BATCH),
+        ("n_ubatch", placement.n_ubatch, least, placement.n_batch),
+        ("n_gpu_layers", placement.n_gpu_layers, -1, MAX_LAYERS),
+        ("n_rs_seq", placement.n_rs_seq, 0, MAX_DRAFT_TOKENS),
+    ):
+        if not low <= value <= high:
+            raise UsageError(f"{name} is {value}.", f"It must lie between {low} and {high}.")
