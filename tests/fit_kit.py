@@ -19,7 +19,7 @@ from localspec.engine.values import DeviceInfo
 from localspec.planning.devices import PlanDevice
 from tests.made_up_machine import BUILD, DEVICE
 from tests.plan_kit import MIB, MadeUpModel, Measuring
-from tests.scripted_engine import EchoEngine
+from tests.scripted_engine import ScriptedEngine
 
 TARGET = MadeUpModel(8, 20 * MIB, 0, 20 * MIB, 10 * MIB, kv_bytes=1024, compute_bytes=8 * MIB)
 """On a GPU 228 MiB, and 9 KiB for each position."""
@@ -38,7 +38,7 @@ def card(size_mib: int, name: str = "CUDA0") -> DeviceInfo:
 
 
 @dataclass
-class FitEngine(EchoEngine):
+class FitEngine(ScriptedEngine):
     """Knows models by their files' names, as in MODELS."""
 
     gpus: tuple[DeviceInfo, ...] = ()
@@ -49,7 +49,7 @@ class FitEngine(EchoEngine):
     """Names of hypothetical devices, for the life of the process."""
 
     def __post_init__(self) -> None:
-        EchoEngine.__init__(self)
+        self.needs_draft = self.echoes = True
         self.answer = self.answer_fit
 
     @property
