@@ -49,7 +49,7 @@ def run_remove(services: Services, names: Sequence[str], with_partials: bool, is
 
 
 def _remove(models: Sequence[FoundModel], partials: Sequence[Partial], found: Sequence[FoundModel]) -> int:
-    freed, is_done = 0, True
+    freed, num_removed = 0, 0
     others = [model for model in found if model not in models]
     items: tuple[FoundModel | Partial, ...] = (*models, *partials)
     for item in items:
@@ -59,11 +59,12 @@ def _remove(models: Sequence[FoundModel], partials: Sequence[Partial], found: Se
                 freed += item.have_bytes
             else:
                 freed += remove_model(item, others)
+            num_removed += 1
         except LocalspecError as error:
-            is_done = False
             say_failure(error)
-    say(results_console(), f"Removed; {bytes_text(freed)} freed.")
-    return EXIT_DONE if is_done else EXIT_FAILED
+    if num_removed:
+        say(results_console(), f"Removed; {bytes_text(freed)} freed.")
+    return EXIT_DONE if num_removed == len(items) else EXIT_FAILED
 
 
 def _is_confirmed() -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.hub.cache_layout import remove_cached
 from localspec.catalog.places import hugging_face_folder
 from localspec.errors import LocalspecError, UsageError
+from localspec.paths import demo_models_dir, models_dir
 
 _MASTERS = {"lm studio": "LM Studio", "ollama": "Ollama"}
 
@@ -16,24 +19,32 @@ def check_removable(model: FoundModel) -> None:
     """Refuse what localspec has not put there.
 
     Raises:
-        UsageError: the file is another program's or the user's own.
+        UsageError: the file is another program's or the user's own, or a link leads to it out of localspec's folder.
     """
-    # A Hugging Face cache that the settings name may be another user's or another machine's.
-    is_elsewhere = model.place == "hugging face" and not model.path.is_relative_to(hugging_face_folder())
-    if model.place in ("localspec", "demo", "hugging face") and not is_elsewhere:
-        return
     if model.place in _MASTERS:
         raise UsageError(
             f"{model.name} belongs to {_MASTERS[model.place]}; localspec does not remove it.",
             f"Remove it there{f': ollama rm {model.name}' if model.place == 'ollama' else ''}.",
         )
-    raise UsageError(
-        f"{model.name} lies in a folder of yours; localspec does not remove it.", f"Delete {model.path} yourself."
-    )
+    home = _home(model)
+    # A Hugging Face cache that the settings name may be another user's or another machine's.
+    if home is None or not model.path.is_relative_to(home):
+        raise UsageError(
+            f"{model.name} lies in a folder of yours; localspec does not remove it.", f"Delete {model.path} yourself."
+        )
+    # The Hugging Face cache is often moved by a link; folders of localspec's own have variables for that.
+    is_moved = model.place != "hugging face" and home.is_symlink()
+    for path in (model.path, *model.shards):
+        if is_moved or not _is_inside(path, home):
+            raise UsageError(
+                f"A link leads from {home} to {path.parent.resolve()}, where {model.name} lies; "
+                "localspec removes nothing there.",
+                f"Delete {path} yourself, or remove the link.",
+            )
 
 
 def remove_model(model: FoundModel, others: Sequence[FoundModel] = ()) -> int:
-    """Remove a model's files and return how many bytes that freed.
+    """Remove a model's files and return how many bytes that freed. Of a link only the link goes.
 
     Args:
         model: what to remove.
@@ -54,6 +65,8 @@ def remove_model(model: FoundModel, others: Sequence[FoundModel] = ()) -> int:
     for path in model.shards:
         if path in kept:
             continue
+        # Removing takes a while, and folders change meanwhile.
+        check_removable(model)
         try:
             size = path.lstat().st_size
             path.unlink()
@@ -63,3 +76,22 @@ def remove_model(model: FoundModel, others: Sequence[FoundModel] = ()) -> int:
             ) from error
         freed += size
     return freed
+
+
+def _home(model: FoundModel) -> Path | None:
+    """Return the folder whose content localspec removes; None for places that are not its own."""
+    match model.place:
+        case "localspec":
+            return models_dir()
+        case "demo":
+            return demo_models_dir()
+        case "hugging face":
+            return hugging_face_folder()
+        case _:
+            return None
+
+
+def _is_inside(path: Path, home: Path) -> bool:
+    """Whether a file, or a link to one, lies in a folder when all links on the way to it are followed."""
+    folder = os.path.realpath(path.parent)
+    return Path(folder).is_relative_to(os.path.realpath(home))

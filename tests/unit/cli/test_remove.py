@@ -133,3 +133,66 @@ def test_the_rest_goes_on_after_a_failure(
     assert "stuck.gguf cannot be removed: Permission denied." in captured.err and "hint: " in captured.err
     assert "Removed; 9 bytes freed." in captured.out
     assert stuck.exists() and not loose.exists()
+
+
+def test_nothing_goes_behind_a_linked_folder(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    precious, cached = put(tmp_path / "mine", "precious"), put(tmp_path / "ours", "m-Q4_0")
+    (data / "link").symlink_to(precious.parent)
+    repo = tmp_path / "hf" / "hub" / "models--o--m"
+    (repo / "snapshots" / COMMIT).mkdir(parents=True)
+    (repo / "snapshots" / COMMIT / "folder").symlink_to(cached.parent)
+    for name in ("precious", "o/m"):
+        assert run(["remove", name, "--yes"]) == 2, name
+        captured = capsys.readouterr()
+        assert "removes nothing there" in captured.err and "hint: Delete " in captured.err
+        assert "Removed" not in captured.out
+    assert precious.exists() and cached.exists()
+
+
+@pytest.mark.parametrize("place", ["demo", "localspec"])
+def test_a_folder_of_ours_that_is_a_link_is_not_ours(place: str, data: Path, tmp_path: Path) -> None:
+    precious = put(tmp_path / "mine", "precious")
+    home = data if place == "localspec" else tmp_path / "cache" / "demo"
+    home.parent.mkdir(exist_ok=True)
+    if place == "localspec":
+        data.rmdir()
+    home.symlink_to(precious.parent)
+    assert run(["remove", "precious", "--yes"]) == 2
+    assert precious.exists()
+
+
+def test_of_a_link_only_the_link_goes(data: Path, tmp_path: Path) -> None:
+    target = put(tmp_path / "mine", "target")
+    (data / "name.gguf").symlink_to(target)
+    assert run(["remove", "name", "--yes"]) == 0
+    assert target.exists() and not (data / "name.gguf").is_symlink()
+
+
+def test_a_folder_that_becomes_a_link_meanwhile(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = put(data / "sub", "m-00001-of-00002"), put(data / "sub", "m-00002-of-00002")
+    precious = put(tmp_path / "mine", "m-00002-of-00002")
+    unlink = Path.unlink
+
+    def swapping(path: Path, missing_ok: bool = False) -> None:
+        unlink(path, missing_ok)
+        first.parent.rename(data / "moved")
+        first.parent.symlink_to(precious.parent)
+
+    monkeypatch.setattr(Path, "unlink", swapping)
+    with pytest.raises(UsageError):
+        remove_model(FoundModel("m", first, (first, second), "localspec"))
+    assert precious.exists()
+
+
+def test_a_refused_removal_claims_nothing(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stuck = put(data, "stuck")
+
+    def refusing(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", refusing)
+    assert run(["remove", "stuck", "--yes"]) == 1
+    assert "Removed" not in capsys.readouterr().out
+    assert stuck.exists()
