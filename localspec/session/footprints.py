@@ -7,10 +7,10 @@ from pathlib import Path
 
 from localspec.engine.events import DevicesRegistered, FootprintMeasured
 from localspec.engine.interface import Engine, last_event
-from localspec.engine.requests import MeasureFootprint, RegisterDevices
+from localspec.engine.requests import MeasureFootprint, RegisterDevices, Unload
 from localspec.errors import EngineDiedError, LocalspecError
-from localspec.planning.devices import HypotheticalDevice
-from localspec.planning.footprint import PairFootprint, Placement
+from localspec.planning.devices import HOST, HypotheticalDevice
+from localspec.planning.footprint import Footprint, PairFootprint, Placement
 from localspec.planning.plan import Measure
 
 
@@ -72,6 +72,10 @@ class ProbeEngine:
         answer = await last_event(self._engine, request)
         if not isinstance(answer, FootprintMeasured):
             raise _other_answer()
+        if self._hypothetical and target.n_gpu_layers and not _is_on_any(answer.footprint.target):
+            # The process died between two questions, and the one that came in its place has no such devices.
+            await last_event(self._engine, Unload(self._engine.next_id()))
+            raise EngineDiedError("The engine has lost its hypothetical devices.", "Try again.")
         return answer.footprint
 
 
@@ -82,6 +86,10 @@ def placement_words(placement: Placement) -> str:
     experts = ", its experts on the CPU" if placement.experts_on_cpu else ""
     flash = "" if placement.flash_attn else ", flash attention off"
     return f"n_ctx {placement.n_ctx}, {layers} on GPUs, KV {kv}{flash}{experts}"
+
+
+def _is_on_any(footprint: Footprint) -> bool:
+    return any(row.device != HOST for row in footprint.rows)
 
 
 def _name(path: Path | None) -> str:

@@ -15,7 +15,9 @@ from localspec.cli.services import Services
 from localspec.engine.events import EngineFailed, ModelsLoaded
 from localspec.engine.values import ContextSettings, SpeculationSettings, SpeculationState
 from localspec.errors import ModelLoadError
+from localspec.planning.devices import HypotheticalDevice
 from localspec.planning.footprint import Footprint, MemoryRow, PairFootprint, Placement
+from localspec.session.footprints import ProbeEngine
 from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import context_settings, draft_context_settings, reserve_bytes
 from localspec.session.memory_use import check_use, differences, memory_record, used_lines
@@ -95,6 +97,15 @@ async def test_a_plan_that_cannot_be_made_stands_in_nobodys_way(paths: dict[str,
     assert log == ["No memory plan for unknown.gguf: This is no model."]
     plan, log = await load(FitEngine(num_deaths=9), paths["big"])
     assert plan.plan is None and "ended twice" in log[0]
+
+
+async def test_devices_that_a_process_took_with_it_come_back(paths: dict[str, Path]) -> None:
+    engine = FitEngine()
+    measure = ProbeEngine(engine, (HypotheticalDevice("RTX 4070", 500 * MIB),)).measure(paths["big"])
+    before = await measure(Placement(4096), None)
+    engine.registered.clear()
+    assert await measure(Placement(4096), None) == before
+    assert [row.device for row in before.target.rows if row.kv_bytes] == ["HYPO0"]
 
 
 def test_bench_refuses_and_force_overrides(paths: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
