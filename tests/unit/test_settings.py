@@ -229,6 +229,13 @@ def test_loading_checks_the_draft_against_the_context(file: Path) -> None:
     assert "n_max 32" in error.message and "n_ctx 20" in error.message
 
 
+def test_the_drafts_own_context_is_checked_too(file: Path) -> None:
+    error = _refusal(file, "[draft]\nn_max = 32\nn_ctx = 20\n")
+    assert "n_max 32" in error.message and "n_ctx 20" in error.message
+    error = _refusal(file, '[draft]\ntype_v = "q8_0"\n[context]\nflash_attn = false\n')
+    assert "type_v q8_0" in error.message and "flash_attn off" in error.message
+
+
 @pytest.mark.parametrize(
     ("group", "name", "value"),
     [

@@ -22,6 +22,9 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["build"]["llama_cpp_python"] == "0.3.36"
     assert document["offload"] == {"supported": False, "devices": []}
     assert "no_gpu_offload" in {note["code"] for note in document["notes"]}
+    [memory] = document["memory"]
+    assert memory["name"] == "CPU"
+    assert memory["budget_bytes"] == max(0, memory["free_bytes"] - memory["reserve_bytes"])
     assert engine.is_closed
 
 
@@ -30,6 +33,7 @@ def test_the_table_shows_foreign_text_as_it_is(capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     assert "AVX2, [bold]FMA\n" in out
     assert "= 1" not in out
+    assert any(line.startswith("for plans, CPU") and "kept free" in line for line in out.splitlines())
     assert "Processor [/] [31m" in out
     assert "\x1b" not in out
     assert "warning: This build of llama.cpp cannot use a GPU" in out
