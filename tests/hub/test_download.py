@@ -282,7 +282,7 @@ async def test_where_links_are_not_possible_the_file_itself_moves(
     assert await pull() == path and not hub.requests_for("a.gguf")
 
 
-@pytest.mark.parametrize("planted", ["blobs", "snapshots", "refs", "."])
+@pytest.mark.parametrize("planted", ["blobs", "snapshots", "."])
 async def test_links_that_lead_out_of_the_cache_are_not_followed(hub: TestHub, tmp_path: Path, planted: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -293,6 +293,29 @@ async def test_links_that_lead_out_of_the_cache_are_not_followed(hub: TestHub, t
     with pytest.raises(DownloadError, match="leads out of the cache"):
         await pull()
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("planted", ["link", "file", "folder", "link to a file"])
+async def test_a_ref_that_cannot_be_written_does_not_undo_a_download(
+    hub: TestHub, tmp_path: Path, planted: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    victim = outside / "victim"
+    victim.write_text("precious")
+    refs = blobs_of(hub).parent / "refs"
+    refs.parent.mkdir(parents=True)
+    if planted == "link":
+        refs.symlink_to(outside, target_is_directory=True)
+    elif planted == "file":
+        refs.write_text("x")
+    elif planted == "folder":
+        (refs / "main").mkdir(parents=True)
+    else:
+        refs.mkdir()
+        (refs / "main").symlink_to(victim)
+    assert (await pull()).read_bytes() == DATA
+    assert list(outside.iterdir()) == [victim] and victim.read_text() == "precious"
 
 
 async def test_a_link_in_place_of_the_partial_is_not_written_through(hub: TestHub, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from tests.hub.downloading import (
 )
 from tests.hub.server import TestHub
 
+COMMIT = "c" * 40
 SHARDS = ("q/b-00001-of-00002.gguf", "q/b-00002-of-00002.gguf")
 
 
@@ -190,6 +192,67 @@ async def test_removing_goes_through_no_link_out_of_the_cache(hub: TestHub, tmp_
     # A link to a file elsewhere is only a link.
     assert remove_cached(cache_of(hub), REPO, commit, ["away.gguf"]) == 0
     assert (tmp_path / "precious.gguf").read_bytes() == b"precious"
+
+
+def plant_elsewhere(hub: TestHub, place: Path) -> Path:
+    """Lay out a repository whose bytes lie elsewhere, behind a link; return the file there."""
+    elsewhere = place / "blobs"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / ETAG).write_bytes(b"precious")
+    snapshot = blobs_of(hub).parent / "snapshots" / COMMIT
+    snapshot.mkdir(parents=True)
+    blobs_of(hub).symlink_to(elsewhere)
+    (snapshot / "a.gguf").symlink_to(f"../../blobs/{ETAG}")
+    return elsewhere / ETAG
+
+
+@pytest.mark.parametrize("place", ["outside", "hf-home/hub/models--other--repo"])
+def test_bytes_behind_a_linked_folder_are_not_removed(hub: TestHub, tmp_path: Path, place: str) -> None:
+    precious = plant_elsewhere(hub, tmp_path / place)
+    pointer = blobs_of(hub).parent / "snapshots" / COMMIT / "a.gguf"
+    assert pointer.read_bytes() == b"precious"
+    with pytest.raises(DownloadError, match="through a link"):
+        remove_cached(cache_of(hub), REPO, COMMIT, ["a.gguf"])
+    assert precious.read_bytes() == b"precious" and pointer.is_symlink()
+
+
+async def test_a_linked_snapshot_of_another_repository_is_not_emptied(hub: TestHub) -> None:
+    path = await pull()
+    snapshots = cache_of(hub) / "models--other--repo" / "snapshots"
+    snapshots.mkdir(parents=True)
+    (snapshots / COMMIT).symlink_to(path.parent)
+    with pytest.raises(DownloadError, match="through a link"):
+        remove_cached(cache_of(hub), "other/repo", COMMIT, ["a.gguf"])
+    assert path.read_bytes() == DATA
+
+
+async def test_cleaning_up_after_a_removal_follows_no_links(hub: TestHub, tmp_path: Path) -> None:
+    path = await pull()
+    commit, folder = hub.repositories[REPO].commit, blobs_of(hub).parent
+    for part, inside in (("refs", "main"), (".no_exist", f"{commit}/README.md")):
+        victim = tmp_path / part / inside
+        victim.parent.mkdir(parents=True)
+        victim.write_text(commit)
+        (tmp_path / part / "empty").mkdir()
+        shutil.rmtree(folder / part, ignore_errors=True)
+        (folder / part).symlink_to(tmp_path / part)
+    assert remove_cached(cache_of(hub), REPO, commit, ["a.gguf"]) == len(DATA)
+    assert not path.exists()
+    for part, inside in (("refs", "main"), (".no_exist", f"{commit}/README.md")):
+        assert (tmp_path / part / inside).read_text() == commit and (tmp_path / part / "empty").is_dir()
+
+
+def test_a_pipe_in_place_of_a_note_or_a_ref_is_not_waited_for(hub: TestHub) -> None:
+    plant_partial(hub, b"abc")
+    os.mkfifo(note_path(blobs_of(hub) / ETAG))
+    (part,) = list_partials(cache_of(hub))
+    assert (part.path, part.have_bytes) == ("", 3)
+    refs = blobs_of(hub).parent / "refs"
+    refs.mkdir()
+    os.mkfifo(refs / "main")
+    remove_cached(cache_of(hub), REPO, COMMIT, ["a.gguf"])
+    remove_partial(part)
+    assert list_partials(cache_of(hub)) == () and (refs / "main").exists()
 
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,20}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,20})?", fullmatch=True))

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localspec.catalog.hub.locks import BlobLock
+from localspec.catalog.hub.locks import BlobLock, lock_path
+from localspec.catalog.hub.regular_file import read_regular
 from localspec.errors import DownloadError, LocalspecError, UsageError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}", re.ASCII)
@@ -24,7 +25,7 @@ _ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
 _REPO_FOLDER = re.compile(r"models--[\w.-]+", re.ASCII)
 _MAX_SEGMENT_BYTES = 255
 _MAX_REPO_LENGTH = 96
-_MAX_TRIES = 3
+_MAX_REF_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,15 @@ def snapshot_path(cache: Path, repo: str, commit: str, path: str) -> Path:
     return repo_folder(cache, repo).joinpath("snapshots", commit, *_segments(path))
 
 
+def ref_path(cache: Path, repo: str, revision: str) -> Path:
+    """Return where it is noted which commit a name such as `main` stood for.
+
+    Raises:
+        DownloadError: the revision's name would lead out of its folder.
+    """
+    return repo_folder(cache, repo).joinpath("refs", *_segments(revision))
+
+
 def require_inside(cache: Path, folder: Path) -> None:
     """Check that a folder, with all links on the way to it followed, lies in the cache. It need not be there yet.
 
@@ -94,8 +104,19 @@ def require_inside(cache: Path, folder: Path) -> None:
         is_inside = False
     if not is_inside:
         raise DownloadError(
-            f"{folder} is reached through a link that leads out of the cache.", "Remove the link; nothing was written."
+            f"{folder} is reached through a link that leads out of the cache.", "Remove the link; nothing was changed."
         )
+
+
+def require_own(cache: Path, folder: Path) -> None:
+    """Check that no link lies on the way from the cache to a folder, so that whatever is removed there is its own.
+
+    Raises:
+        DownloadError: one does, whether it leads out of the cache or to something else in it.
+    """
+    require_inside(cache, folder)
+    if not _is_own(cache, folder):
+        raise DownloadError(f"{folder} is reached through a link.", "Remove the link; nothing was changed.")
 
 
 def is_whole(file: Path, size_bytes: int) -> bool:
@@ -104,56 +125,6 @@ def is_whole(file: Path, size_bytes: int) -> bool:
         return file.is_file() and file.stat().st_size == size_bytes
     except OSError:
         return False
-
-
-def link_snapshot(cache: Path, blob: Path, pointer: Path) -> None:
-    """Make `pointer` in a snapshot show a blob; where links are not possible, the blob itself moves there.
-
-    Raises:
-        DownloadError: a link on the way leads out of the cache.
-        OSError: it cannot be written.
-    """
-    from huggingface_hub import constants
-
-    require_inside(cache, pointer.parent)
-    pointer.parent.mkdir(parents=True, exist_ok=True)
-    target = os.path.relpath(blob.parent.resolve() / blob.name, pointer.parent.resolve())
-    if pointer.is_symlink() and os.readlink(pointer) == target:
-        return
-    if not constants.HF_HUB_DISABLE_SYMLINKS:
-        pointer.unlink(missing_ok=True)
-        with contextlib.suppress(OSError, NotImplementedError):
-            pointer.symlink_to(target)
-            return
-    os.replace(blob, pointer)
-
-
-def write_ref(cache: Path, repo: str, revision: str, commit: str) -> None:
-    """Note which commit a name such as `main` stood for. A commit's own hash needs no note.
-
-    Raises:
-        DownloadError: the revision's name would lead out of its folder.
-        OSError: it cannot be written.
-    """
-    if revision == commit:
-        return
-    folder = repo_folder(cache, repo)
-    ref = folder.joinpath("refs", *_segments(revision))
-    require_inside(cache, ref.parent)
-    with contextlib.suppress(OSError, ValueError):
-        if ref.read_text(encoding="ascii") == commit:
-            return
-    ref.parent.mkdir(parents=True, exist_ok=True)
-    # Drafts lie beside refs, not in it: whatever lies there is taken for a revision. Those of killed runs go.
-    for left_over in folder.glob(".ref.*.localspec.tmp"):
-        left_over.unlink(missing_ok=True)
-    draft = folder / f".ref.{os.getpid()}.localspec.tmp"
-    for _ in range(_MAX_TRIES):
-        draft.write_text(commit, encoding="ascii")
-        # Another process may just have taken the draft for a left-over.
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(draft, ref)
-            return
 
 
 def repo_folders(cache: Path) -> tuple[Path, ...]:
@@ -199,8 +170,10 @@ def remove_cached(cache: Path, repo: str, commit: str, paths: Sequence[str]) -> 
     """
     folder = repo_folder(cache, repo)
     pointers = [snapshot_path(cache, repo, commit, path) for path in paths]
-    for pointer in pointers:
-        require_inside(cache, pointer.parent)
+    blobs = folder / "blobs"
+    for place in (blobs, *(pointer.parent for pointer in pointers)):
+        require_own(cache, place)
+    require_inside(cache, lock_path(blobs / "any").parent)
     kept = {target for _, _, entry in _entries(folder) if entry not in pointers and (target := _target(entry))}
     freed_bytes = 0
     try:
@@ -209,7 +182,7 @@ def remove_cached(cache: Path, repo: str, commit: str, paths: Sequence[str]) -> 
                 continue
             blob = _target(pointer)
             freed_bytes += pointer.lstat().st_size if blob is None else 0
-            if blob is None or blob.parent.resolve() != (folder / "blobs").resolve() or blob in kept:
+            if blob is None or blob.parent.resolve() != blobs.resolve() or blob in kept:
                 pointer.unlink()
                 continue
             freed_bytes += _remove_blob(blob, pointer)
@@ -217,7 +190,7 @@ def remove_cached(cache: Path, repo: str, commit: str, paths: Sequence[str]) -> 
         raise LocalspecError(
             f"{repo} cannot be removed: {error.strerror}.", "Check the rights of its files."
         ) from error
-    _remove_empty_below(folder / "snapshots" / commit)
+    _remove_empty_below(folder, "snapshots", commit)
     if not (folder / "snapshots" / commit).exists():
         _forget_commit(folder, commit)
     remove_empty_folders(folder)
@@ -225,12 +198,15 @@ def remove_cached(cache: Path, repo: str, commit: str, paths: Sequence[str]) -> 
 
 
 def remove_empty_folders(folder: Path) -> None:
-    """Remove what holds nothing any more in a repository's folder, and the folder itself if that was all."""
+    """Remove what holds nothing any more in a repository's folder, and the folder itself if that was all.
+
+    What links lead to stays as it is.
+    """
     for part in ("refs", ".no_exist", "blobs"):
-        _remove_empty_below(folder / part)
+        _remove_empty_below(folder, part)
     # Stays as long as unfinished blobs do: without it, huggingface_hub calls the cache damaged.
     if not (folder / "blobs").exists():
-        _remove_empty_below(folder / "snapshots")
+        _remove_empty_below(folder, "snapshots")
     with contextlib.suppress(OSError):
         folder.rmdir()
 
@@ -278,19 +254,32 @@ def _remove_blob(blob: Path, pointer: Path) -> int:
 
 def _forget_commit(folder: Path, commit: str) -> None:
     # A ref to a commit that is not there makes huggingface_hub call the cache damaged.
-    for place, _, names in os.walk(folder / "refs"):
+    for place, _, names in _walk_own(folder, "refs"):
         for ref in (Path(place, name) for name in names):
-            with contextlib.suppress(OSError, ValueError):
-                if ref.read_text(encoding="ascii").strip() == commit:
+            with contextlib.suppress(OSError):
+                if read_regular(ref, _MAX_REF_BYTES).strip() == commit.encode():
                     ref.unlink()
     # Its marks of files that a commit lacks.
-    for place, _, names in os.walk(folder / ".no_exist" / commit):
+    for place, _, names in _walk_own(folder, ".no_exist", commit):
         for name in names:
             with contextlib.suppress(OSError):
                 os.unlink(Path(place, name))
 
 
-def _remove_empty_below(folder: Path) -> None:
-    for place, _, _ in sorted(os.walk(folder), reverse=True):
+def _remove_empty_below(folder: Path, *parts: str) -> None:
+    for place, _, _ in sorted(_walk_own(folder, *parts), reverse=True):
         with contextlib.suppress(OSError):
             os.rmdir(place)
+
+
+def _walk_own(folder: Path, *parts: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walk through what lies below a part of a repository's folder; nothing if a link lies on the way to it."""
+    if _is_own(folder.parent, folder.joinpath(*parts)):
+        yield from os.walk(folder.joinpath(*parts))
+
+
+def _is_own(cache: Path, folder: Path) -> bool:
+    try:
+        return folder.resolve() == cache.resolve() / folder.relative_to(cache)
+    except (RuntimeError, ValueError):
+        return False

@@ -5,20 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from localspec.catalog.hub.cache_layout import (
-    blob_path,
-    is_whole,
-    link_snapshot,
-    require_inside,
-    snapshot_path,
-    write_ref,
-)
+from localspec.catalog.hub.cache_layout import blob_path, is_whole, require_inside, snapshot_path
+from localspec.catalog.hub.cache_writing import link_snapshot, write_ref
 from localspec.catalog.hub.disk import disk_errors_in_words, sync_folder
 from localspec.catalog.hub.locks import BlobLock, lock_path
 from localspec.catalog.hub.partial_file import PartialFile, expected_content, to_its_end
@@ -205,7 +199,9 @@ def _show(job: Job, blob: Path, size_bytes: int) -> None:
     # Where links are not possible, the bytes may be there and no blob any more.
     if not is_whole(job.pointer, size_bytes):
         link_snapshot(job.cache, blob, job.pointer)
-    write_ref(job.cache, job.listing.repo, job.listing.revision, job.listing.commit)
+    # The file is there and has its name: what a revision stood for is nice to know, no more.
+    with suppress(OSError, LocalspecError):
+        write_ref(job.cache, job.listing.repo, job.listing.revision, job.listing.commit)
 
 
 def _size_of(path: Path) -> int:

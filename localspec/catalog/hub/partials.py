@@ -15,8 +15,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from localspec.catalog.hub.cache_layout import blob_path, remove_empty_folders, repo_folders, repo_of, require_inside
+from localspec.catalog.hub.cache_layout import blob_path, remove_empty_folders, repo_folders, repo_of, require_own
 from localspec.catalog.hub.locks import BlobLock
+from localspec.catalog.hub.regular_file import read_regular
 from localspec.errors import LocalspecError, UsageError
 
 _OURS = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})\.localspec\.partial", re.ASCII)
@@ -66,8 +67,7 @@ def note_path(blob: Path) -> Path:
 def read_note(blob: Path) -> PartialNote | None:
     """Return what is noted of a blob's partial; None if nothing is, or nothing that makes sense."""
     try:
-        with note_path(blob).open("rb") as file:
-            note = PartialNote.model_validate_json(file.read(_MAX_NOTE_BYTES))
+        note = PartialNote.model_validate_json(read_regular(note_path(blob), _MAX_NOTE_BYTES))
     except (OSError, ValidationError):
         return None
     return note if note.etag == blob.name and note.repo == repo_of(blob.parent.parent) else None
@@ -156,7 +156,7 @@ def remove_partial(partial: Partial) -> None:
     is_partial = (_OURS if partial.is_ours else _FOREIGN).fullmatch(partial.file.name)
     if not is_partial or is_partial[1] != partial.etag or blobs.name != "blobs" or folder.parent != partial.cache:
         raise LocalspecError(f"{partial.file} is no part of a download.", "List them again; nothing was removed.")
-    require_inside(partial.cache, blobs)
+    require_own(partial.cache, blobs)
     blob = blobs / partial.etag
     try:
         with BlobLock(blob) as lock:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localspec.catalog.hub.cache_layout import blob_path, hub_cache, is_whole, snapshot_path, write_ref
+from localspec.catalog.hub.cache_layout import blob_path, hub_cache, is_whole, snapshot_path
+from localspec.catalog.hub.cache_writing import write_ref
 from localspec.catalog.hub.disk import require_space
 from localspec.catalog.hub.download import Job, Source, fetch_file, remaining_bytes
 from localspec.catalog.hub.rate import RateMeter
