@@ -227,9 +227,10 @@ async def test_reports_come_ten_times_a_second_and_at_every_change(hub: TestHub,
 async def test_a_revision_writes_nothing_outside(hub: TestHub, revision: str) -> None:
     async with Hub() as client:
         listing, offer = await offer_of(client, "a.gguf")
-        with pytest.raises(DownloadError, match="not used"):
-            await Downloads(client).fetch([(replace(listing, revision=revision), offer)], ignore)
+        (path,) = await Downloads(client).fetch([(replace(listing, revision=revision), offer)], ignore)
+    assert path.read_bytes() == DATA
     assert [name for name in names_in(hub) if not name.startswith(("blobs/", "snapshots/"))] == []
+    assert sorted(place.name for place in cache_of(hub).iterdir()) == [".locks", blobs_of(hub).parent.name]
 
 
 async def test_offline_nothing_is_tried(hub: TestHub, monkeypatch: pytest.MonkeyPatch) -> None:
