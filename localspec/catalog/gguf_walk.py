@@ -104,6 +104,11 @@ class HeaderWalk:
         """Where the tensor table ends, padding not included; 0 before the walk is complete."""
         return self._at if self.is_complete else 0
 
+    @property
+    def vocabulary_at(self) -> int:
+        """Byte at which the vocabulary's texts begin, their count passed over; 0 as long as none is known."""
+        return self._hash_begin + _U64.size if self._hash_begin >= 0 else 0
+
     def feed(self, data: bytes) -> None:
         """Take the file's next bytes. Those after the header are passed over.
 

@@ -47,6 +47,8 @@ class GgufHeader:
     tensor_bytes: int = 0
     vocabulary_fingerprint: str = ""
     """Names the list of token texts: equal exactly where all texts are. Empty for a file without a vocabulary."""
+    vocabulary_at: int = 0
+    """Byte of the first file at which the list of token texts begins, with the length of the first; 0 for none."""
 
     def text(self, key: str, default: str = "") -> str:
         """Return a string value, or the default if it is absent or of another type."""

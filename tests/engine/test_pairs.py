@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from localspec.catalog.header import GgufHeader
 from localspec.catalog.pairing import PairVerdict
 from localspec.engine.client import EngineClient
 from localspec.engine.events import EngineFailed, Event, PairsChecked
@@ -19,12 +20,13 @@ from localspec.engine.llama.header import read_header
 from localspec.engine.llama.loading import load
 from localspec.engine.llama.pairs import VocabularyFile, check_pairs
 from localspec.engine.llama.precheck import precheck
+from localspec.engine.llama.token_texts import repeated_text
 from localspec.engine.model import Cancelled
 from localspec.engine.requests import CheckPairs
 from localspec.engine.values import ContextSettings
-from localspec.errors import ModelLoadError
+from localspec.errors import ModelFileError, ModelLoadError
 from tests import damaged_gguf
-from tests.damaged_gguf import I32, RawGguf, RawTensor, array, integer, text
+from tests.damaged_gguf import I32, STRING, RawGguf, RawTensor, array, integer, string, text
 from tests.tiny_gguf import write_llama, write_mamba
 
 
@@ -203,3 +205,58 @@ async def _last(engine: EngineClient, request: CheckPairs) -> Event | None:
     async for event in engine.stream(request):
         last = event
     return last
+
+
+def with_text(path: Path, copy: Path, old: bytes, new: bytes) -> Path:
+    """Write a copy with the text of the first token that reads so changed to one of the same length."""
+    raw = bytearray(path.read_bytes())
+    at = raw.index(old)
+    raw[at : at + len(old)] = new
+    copy.write_bytes(raw)
+    return copy
+
+
+REPEATS = [
+    (b"<0x0B>", b"<0x0C>", "tokens 14 and 15 have the same text"),
+    # Texts end at a zero byte for llama.cpp; "<0x0C>" becomes "<unk>", token 0.
+    (b"<0x0C>", b"<unk>\0", "tokens 0 and 15 have the same text"),
+    # An empty one is called by its number.
+    (b"<0x41>", b"\0" * 6, ""),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), REPEATS)
+def test_a_text_twice_does_not_end_the_process(
+    files: dict[str, Path], tmp_path: Path, old: bytes, new: bytes, reason: str
+) -> None:
+    twice = with_text(files["draft"], tmp_path / "twice.gguf", old, new)
+    assert repeated_text(read_header(str(twice))) == reason
+    if not reason:
+        assert "the draft says '[EMPTY_68]'" in check(files["target"], twice)[0].reason
+        return
+    for target, draft, who in ((files["target"], twice, "draft"), (twice, files["draft"], "target")):
+        [verdict] = check(target, draft)
+        assert verdict == PairVerdict("UNKNOWN", f"the {who}'s vocabulary cannot be compared: {reason}")
+    # The one after it is still compared.
+    assert [verdict.status for verdict in check(files["target"], twice, files["draft"])] == ["UNKNOWN", "PAIR"]
+    with pytest.raises(ModelFileError, match=reason):
+        load(str(twice), ContextSettings(n_ctx=256), 1, AbortFlag(), lambda _: True)
+
+
+def test_the_name_of_an_empty_text_may_be_taken(tmp_path: Path) -> None:
+    def file(texts: list[bytes], model: bytes = b"llama") -> GgufHeader:
+        entries = {
+            b"general.architecture": text(b"llama"),
+            b"llama.block_count": integer(1),
+            b"tokenizer.ggml.model": text(model),
+            b"tokenizer.ggml.tokens": array(STRING, [string(one) for one in texts]),
+            b"after": array(STRING, [string(b"x"), string(b"x")]),
+        }
+        path = tmp_path / "model.gguf"
+        path.write_bytes(RawGguf(entries, [], b"").encode())
+        return read_header(str(path), max_array=0)
+
+    assert repeated_text(file([b"a", b"", b"[EMPTY_1]"])) == "tokens 1 and 2 have the same text"
+    assert repeated_text(file([b"a", b"", b"[EMPTY_2]"])) == ""
+    assert repeated_text(file([b"a", b"b", b"a"], model=b"none")) == ""
+    assert repeated_text(file([])) == ""

@@ -35,6 +35,7 @@ class _Shard:
     has_typed_index: bool
     """Whether split.no has the type that llama.cpp takes for granted."""
     fingerprint: str
+    vocabulary_at: int
 
     def integer(self, key: str, default: int) -> int:
         value = self.metadata.get(key, default)
@@ -76,6 +77,7 @@ def read_header(path: str, with_tensors: bool = True, max_array: int = 64) -> Gg
         num_params=sum(prod(tensor.shape) for tensor in tensors),
         tensor_bytes=sum(tensor.size_bytes for tensor in tensors),
         vocabulary_fingerprint=first.fingerprint,
+        vocabulary_at=first.vocabulary_at,
     )
     _check_counts(header)
     return header
@@ -116,6 +118,7 @@ def _read_file(path: str, max_array: int) -> _Shard:
             tensors=tensors,
             has_typed_index=has_typed_index,
             fingerprint=walk.fingerprint,
+            vocabulary_at=walk.vocabulary_at,
         )
     _check_data(shard)
     return shard

@@ -14,6 +14,7 @@ from localspec.engine.llama.chat import ChatFormat
 from localspec.engine.llama.context import LlamaContext
 from localspec.engine.llama.header import read_header
 from localspec.engine.llama.model import LlamaModel
+from localspec.engine.llama.token_texts import check_texts
 from localspec.engine.values import (
     MAX_BATCH,
     MAX_CTX,
@@ -93,6 +94,7 @@ def load(
         raise ModelLoadError(
             f"{printable(path)} is {head_name(kind)}, which cannot run alone.", "Choose the file of a whole model."
         )
+    check_texts(header)
     model = LlamaModel(header, settings, progress)
     try:
         if not model.can_generate:

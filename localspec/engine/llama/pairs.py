@@ -17,6 +17,7 @@ from localspec.catalog.pairing import PairSide, PairVerdict, check_pair
 from localspec.engine.llama import log
 from localspec.engine.llama.header import read_header
 from localspec.engine.llama.library import start_library
+from localspec.engine.llama.token_texts import repeated_text
 from localspec.engine.llama.vocabulary import Vocabulary
 from localspec.engine.model import Cancelled
 from localspec.errors import ModelFileError, ModelLoadError
@@ -34,11 +35,14 @@ class VocabularyFile:
         Raises:
             ModelLoadError: the file has no vocabulary, or llama.cpp could not load it.
         """
+        self._model: Any = None
+        if reason := repeated_text(header):
+            raise ModelLoadError(reason, "Look for another conversion of the model.")
         start_library()
         params = C.llama_model_default_params()
         params.vocab_only = True
         mark = log.position()
-        self._model: Any = _load([_encoded(path) for path in header.shards or (header.path,)], params)
+        self._model = _load([_encoded(path) for path in header.shards or (header.path,)], params)
         if not self._model:
             reason = log.last_error(mark) or "it gave no reason"
             raise ModelLoadError(f"llama.cpp could not load it: {reason}", "The file may need a newer llama.cpp.")

@@ -17,6 +17,7 @@ from localspec.catalog.header import GgufHeader
 from localspec.engine.llama import log
 from localspec.engine.llama.params import MAX_OUTPUTS, context_params, probe_params
 from localspec.engine.llama.recurrent import MAX_TOUCHED_BYTES, state_bound
+from localspec.engine.llama.token_texts import check_texts
 from localspec.engine.llama.untouched import untouched_host_memory
 from localspec.engine.values import MAX_BATCH, MAX_CTX, MAX_DRAFT_TOKENS, MAX_LAYERS
 from localspec.errors import ModelLoadError, UsageError
@@ -62,8 +63,10 @@ class ProbedModel:
             load_mtp: count the heads for multi-token prediction too.
 
         Raises:
+            ModelFileError: two of its tokens have the same text.
             ModelLoadError: llama.cpp refuses it.
         """
+        check_texts(header)
         self.header = header
         self.placement = placement
         self.loads_mtp = load_mtp
