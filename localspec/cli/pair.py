@@ -102,7 +102,7 @@ async def judge(engine: Engine, target: LocatedModel, draft: LocatedModel, repor
     if isinstance(verdict, EngineDiedError):
         raise verdict
     if isinstance(verdict, LocalspecError):
-        verdict = PairVerdict("UNKNOWN", verdict.message)
+        verdict = PairVerdict("UNKNOWN", verdict.message.removesuffix("."))
     return PairAnswer(target, draft, facts, draft_facts, verdict, cost_ratio(facts, draft_facts))
 
 

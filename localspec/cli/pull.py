@@ -107,9 +107,9 @@ def check_plan(plan: PullPlan, is_forced: bool) -> None:
         return
     raise UsageError(
         f"{plan.draft.label} is {SENTENCES[verdict.status].replace('cannot be said', 'perhaps')} no draft for "
-        f"{plan.target.label}: {verdict.reason}"
+        f"{plan.target.label}: {verdict.reason}."
         if verdict.status == "UNKNOWN"
-        else f"{plan.draft.label} cannot draft for {plan.target.label}: {verdict.reason}",
+        else f"{plan.draft.label} cannot draft for {plan.target.label}: {verdict.reason}.",
         "Nothing was fetched. --draft auto looks for another, --draft none fetches none, --force fetches it anyway.",
     )
 

@@ -93,7 +93,7 @@ async def plan_pull(
         other = await locate_on_hub(hub, draft, on_step)
         verdict = (await ask_verdicts(engine, target.path, [other.path]))[other.path]
         if isinstance(verdict, LocalspecError):
-            verdict = PairVerdict("UNKNOWN", verdict.message)
+            verdict = PairVerdict("UNKNOWN", verdict.message.removesuffix("."))
         return PullPlan(part, _part(other.label, *_download(other)), "", verdict, "")
     candidates = await find_candidates(
         engine, target.as_target(), curated=curated, local=local, hub=hub, on_progress=on_step, on_note=on_note

@@ -310,3 +310,18 @@ def test_draft_only_files_are_offered_as_such(hub: TestHub, files: Files, comman
     done = command("show", DRAFT)
     assert done.code == 0
     assert "eagle3 draft only" in done.out
+
+
+def test_a_draft_with_a_text_twice_is_refused_in_words(
+    hub: TestHub, files: Files, command: CommandLine, tmp_path: Path
+) -> None:
+    add_models(hub, files)
+    twice = tmp_path / "Twice-1B-F32.gguf"
+    twice.write_bytes(files.draft.read_bytes().replace(b"<0x0B>", b"<0x0C>", 1))
+    hub.add_repo("evil/Twice-1B-GGUF", {twice.name: twice})
+    reason = "the draft's vocabulary cannot be compared: tokens 14 and 15 have the same text"
+    done = command("pull", TARGET, "--draft", "evil/Twice-1B-GGUF", "--yes").fails()
+    assert f"{reason}.\n" in done.err.replace("\n       ", " ")
+    assert ".." not in done.text
+    done = command("pair", TARGET, "evil/Twice-1B-GGUF")
+    assert done.code == 1 and "cannot be said" in done.out and reason in done.out.replace("\n  ", " ")

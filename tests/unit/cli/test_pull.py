@@ -68,7 +68,7 @@ def test_what_is_no_pair_is_refused_unless_forced(status: str) -> None:
     plan = replace(PLAN, verdict=PairVerdict(status, "the tokens differ"))  # type: ignore[arg-type]
     with pytest.raises(UsageError) as failure:
         check_plan(plan, False)
-    assert failure.value.message.endswith("draft for o/target:Q4_0: the tokens differ")
+    assert failure.value.message.endswith("draft for o/target:Q4_0: the tokens differ.")
     for word in ("--draft auto", "--draft none", "--force"):
         assert word in failure.value.hint
     check_plan(plan, True)
