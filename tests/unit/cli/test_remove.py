@@ -184,6 +184,18 @@ def test_a_folder_that_becomes_a_link_meanwhile(data: Path, tmp_path: Path, monk
     assert precious.exists()
 
 
+def test_cached_bytes_that_lie_elsewhere_stay(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blob = tmp_path / "elsewhere" / ("b" * 64)
+    blob.parent.mkdir()
+    blob.write_bytes(b"GGUF")
+    repo = tmp_path / "hf" / "hub" / "models--o--m"
+    (repo / "snapshots" / COMMIT).mkdir(parents=True)
+    (repo / "blobs").symlink_to(blob.parent)
+    (repo / "snapshots" / COMMIT / "m-Q4_0.gguf").symlink_to(f"../../blobs/{blob.name}")
+    run(["remove", "o/m", "--yes"])
+    assert blob.exists()
+
+
 def test_a_refused_removal_claims_nothing(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
