@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,15 @@ from localspec.paths import cache_dir
 FORMAT = f"1 {__version__}"
 """Another version may draw other facts from the same header, or read files that this one could not."""
 
-MAX_ENTRIES = 4_000
-_MAX_FILE_BYTES = 64 * 1024 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
+"""Of the JSON file: some fifty thousand models."""
+
+MAX_ENTRY_BYTES = 64 * 1024
+"""A model that says more of itself is read anew each time, lest it push the others out."""
+
+_ROOM_AFTER_BOUNDING = 0.9
+_MOST = 2**63
+"""No count or size of a real model comes near; numbers beyond it would not do as floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +93,28 @@ class HeaderCache:
             entry = _ENTRY.validate_python(self._new.get(path) or self._known.get(path))
         except ValidationError:
             return None
-        return entry.reading if entry.files == stamp.files else None
+        return entry.reading if entry.files == stamp.files and _is_plausible(entry.reading.facts) else None
 
     def put(self, stamp: Stamp, reading: Reading) -> None:
         """Remember a reading; save() writes it down."""
-        self._new[stamp.files[0][0]] = asdict(_Entry(stamp.files, reading))
+        entry = asdict(_Entry(stamp.files, reading))
+        if len(json.dumps(entry)) <= MAX_ENTRY_BYTES:
+            self._new[stamp.files[0][0]] = entry
 
     def save(self) -> None:
         """Write what is new to what the file has by now. What cannot be written is read again another time."""
         if not self._new or self._file is None:
             return
-        known = _bounded({**_read(self._file), **self._new})
+        known = {**_read(self._file), **self._new}
+        text = _encoded(known)
+        if len(text) > MAX_FILE_BYTES:
+            known = _bounded(known)
+            text = _encoded(known)
         draft = self._file.with_name(f"{self._file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
         try:
             with contextlib.suppress(OSError, ValueError):
                 self._file.parent.mkdir(parents=True, exist_ok=True)
-                draft.write_text(json.dumps({"format": FORMAT, "entries": known}), encoding="ascii")
+                draft.write_text(text, encoding="ascii")
                 draft.replace(self._file)
                 self._known, self._new = known, {}
         finally:
@@ -116,17 +129,36 @@ def _default_file() -> Path | None:
         return None
 
 
+def _encoded(known: dict[str, Any]) -> str:
+    return json.dumps({"format": FORMAT, "entries": known})
+
+
 def _bounded(known: dict[str, Any]) -> dict[str, Any]:
-    if len(known) <= MAX_ENTRIES:
-        return known
-    alive = [(path, entry) for path, entry in known.items() if os.path.exists(path)]
+    """Leave out files that are gone and then the oldest entries, so that a good deal more fit in."""
+    room = int(MAX_FILE_BYTES * _ROOM_AFTER_BOUNDING)
+    kept: dict[str, Any] = {}
     # The oldest come first.
-    return dict(alive[-MAX_ENTRIES:])
+    for path, entry in reversed(known.items()):
+        if os.path.exists(path):
+            room -= len(json.dumps({path: entry}))
+            if room < 0:
+                break
+            kept[path] = entry
+    return dict(reversed(kept.items()))
+
+
+def _is_plausible(facts: ModelFacts | None) -> bool:
+    """Whether numbers in a file that anybody may have written can be those of a model."""
+    if facts is None:
+        return True
+    values = [getattr(facts, field.name) for field in fields(facts)]
+    numbers = [value for value in (*values, *facts.target_layers) if isinstance(value, int)]
+    return all(0 <= number < _MOST for number in numbers)
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        if not file.is_file() or file.stat().st_size > _MAX_FILE_BYTES:
+        if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
             return {}
         said = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):

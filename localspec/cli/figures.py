@@ -7,12 +7,16 @@ from localspec.cli.screen import DASH
 GIB = 1024**3
 MIB = 1024**2
 KIB = 1024
+_MOST = 10**18
+"""Shown of larger numbers, which only a damaged file can state."""
 
 
 def bytes_text(size: int | None) -> str:
     """Return a size in MiB or GiB, a small one in KiB."""
     if size is None:
         return DASH
+    if size > _MOST:
+        return f"over {bytes_text(_MOST)}"
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size >= unit:
             return f"{size / unit:.1f} {name}" if unit == GIB or size < 10 * unit else f"{size / unit:.0f} {name}"
@@ -58,6 +62,8 @@ def count_text(count: int | None) -> str:
     """Return a count of parameters or downloads, such as `135M` or `8.2B`; a dash for 0, which stands for unknown."""
     if not count:
         return DASH
+    if count > _MOST:
+        return f"over {count_text(_MOST)}"
     for unit, size in (("T", 10**12), ("B", 10**9), ("M", 10**6), ("k", 10**3)):
         if count >= 0.9995 * size:
             value = count / size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,10 @@ FACTS = ModelFacts(
     licence="",
     base_models=("o/n",),
 )
+
+
+HUGE = asdict(FACTS) | {"num_params": 10**400}
+LESS = asdict(FACTS) | {"target_layers": [1, -1]}
 
 
 def _stamp(file: Path) -> Stamp:
@@ -133,7 +137,9 @@ def test_another_versions_readings_are_ignored(model: Path, memory: Path, monkey
     assert HeaderCache(memory).get(_stamp(model)) is None
 
 
-@pytest.mark.parametrize("damage", [{"facts": {"title": 3}}, {"facts": 1}, {"failure": None}])
+@pytest.mark.parametrize(
+    "damage", [{"facts": {"title": 3}}, {"facts": 1}, {"failure": None}, {"facts": HUGE}, {"facts": LESS}]
+)
 def test_a_damaged_entry_is_one_that_is_not_there(damage: dict[str, object], model: Path, memory: Path) -> None:
     cache = HeaderCache(memory)
     cache.put(_stamp(model), Reading(FACTS))
@@ -160,8 +166,10 @@ def test_two_processes_keep_each_others_readings(model: Path, memory: Path) -> N
 def test_vanished_files_are_dropped_when_there_are_too_many(
     model: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(header_cache, "MAX_ENTRIES", 3)
     cache = HeaderCache(memory)
+    cache.put(_stamp(model), Reading(FACTS))
+    cache.save()
+    monkeypatch.setattr(header_cache, "MAX_FILE_BYTES", int(4.5 * memory.stat().st_size))
     files = [model.with_name(f"{index}.gguf") for index in range(6)]
     for file in files:
         file.write_bytes(b"x")
@@ -169,7 +177,28 @@ def test_vanished_files_are_dropped_when_there_are_too_many(
     files[4].unlink()
     cache.save()
     kept = json.loads(memory.read_text())["entries"]
-    assert list(kept) == [str(files[index]) for index in (2, 3, 5)]
+    assert list(kept) == [str(files[index]) for index in (1, 2, 3, 5)]
+    assert memory.stat().st_size <= header_cache.MAX_FILE_BYTES
+
+
+def test_all_of_many_thousand_models_are_remembered(memory: Path) -> None:
+    cache = HeaderCache(memory)
+    stamps = [
+        Stamp(((f"/models/{index}/a-model-with-a-usual-name-{index}-Q4_K_M.gguf", 1, 1),)) for index in range(9_000)
+    ]
+    for stamp in stamps:
+        cache.put(stamp, Reading(FACTS))
+    cache.save()
+    again = HeaderCache(memory)
+    assert all(again.get(stamp) == Reading(FACTS) for stamp in stamps[::100])
+
+
+def test_a_model_that_says_too_much_of_itself_pushes_none_out(model: Path, memory: Path) -> None:
+    cache = HeaderCache(memory)
+    cache.put(_stamp(model), Reading(replace(FACTS, title="x" * header_cache.MAX_ENTRY_BYTES)))
+    cache.save()
+    assert HeaderCache(memory).get(_stamp(model)) is None
+    assert not memory.exists()
 
 
 def test_where_nothing_can_be_written_the_cache_lasts_as_long_as_the_process(

@@ -61,10 +61,15 @@ def test_spans_say_a_shared_unit_once(first: int, last: int, text: str) -> None:
         (134_515_008, "135M"),
         (999_600_000, "1.0B"),
         (8_190_000_000, "8.2B"),
+        (10**400, "over 1000000T"),
     ],
 )
 def test_counts(count: int | None, text: str) -> None:
     assert count_text(count) == text
+
+
+def test_a_size_beyond_all_measure() -> None:
+    assert bytes_text(10**400) == "over 931322574.6 GiB"
 
 
 def test_durations_rates_and_contexts() -> None:
