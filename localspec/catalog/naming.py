@@ -157,10 +157,11 @@ def _not_here(
 ) -> UsageError | ModelFileError:
     path = _expanded(argument)
     shown = _short(argument)
-    if path is not None and (_is_path(argument) or (len(path.parts) > 1 and _is_folder(path.parent))):
-        return _no_file(path, shown)
-    if path is not None and _is_folder(path):
-        return _no_file(path, shown)
+    # OWNER/NAME means the Hub, whatever folders there are here.
+    if path is not None and reference is None:
+        is_beside = len(path.parts) > 1 and _is_folder(path.parent)
+        if _is_path(argument) or is_beside or _is_folder(path):
+            return _no_file(path, shown)
     near = _nearest(argument, [key for model in found for key in _keys(model)])
     nearest = f"Nearest here: {_listed(near)}." if near else "`localspec models` lists what is here."
     if reference is not None:
@@ -218,9 +219,8 @@ def _reference(argument: str) -> RepoReference | None:
 def _is_path(argument: str) -> bool:
     """Whether it can only be a path: a name of the Hub has one slash, and not in front."""
     parts = argument.replace(os.sep, "/").split("/")
-    return (
-        argument.lower().endswith(".gguf") or parts[0] in ("", ".", "..") or argument.startswith("~") or len(parts) > 2
-    )
+    is_marked = parts[0] in ("", ".", "..") or argument.startswith("~") or "\\" in argument
+    return is_marked or argument.lower().endswith(".gguf") or len(parts) > 2
 
 
 def _expanded(argument: str) -> Path | None:

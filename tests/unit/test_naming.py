@@ -12,6 +12,8 @@ from localspec.catalog.naming import complete, existing_file, resolve
 from localspec.catalog.places import PlaceKind
 from localspec.catalog.scan import FoundModel
 from localspec.errors import LocalspecError, ModelFileError, UsageError
+from localspec.session.arguments import find_local
+from localspec.settings import Settings
 
 
 def _model(
@@ -138,6 +140,25 @@ def test_a_folder_of_that_name_does_not(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     Path("smollm2-135m-f16").mkdir()
     assert resolve("smollm2-135m-f16", FOUND) == FOUND[0]
+
+
+@pytest.mark.parametrize("argument", ["o/n", "o/n:Q4_0", "o/n@refs/pr/1"])
+def test_a_repository_is_one_whatever_folders_are_here(
+    argument: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("o/n").mkdir(parents=True)
+    with pytest.raises(UsageError) as failure:
+        resolve(argument, FOUND)
+    assert failure.value.hint.endswith(f"localspec pull {argument}")
+    # The whole way to what a command says of a model on the Hub.
+    assert find_local(argument, Settings()) is None
+    for path in ("./o/n", "o/n.gguf", "o\\n", f"{tmp_path}/o/n"):
+        with pytest.raises(ModelFileError):
+            resolve(path, FOUND)
+    Path("o/n").rmdir()
+    Path("o/n").write_bytes(b"GGUF")
+    assert resolve("o/n", FOUND).path == Path("o/n")
 
 
 def test_any_shard_leads_to_the_first(tmp_path: Path) -> None:
