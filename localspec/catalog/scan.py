@@ -92,7 +92,8 @@ def _hub_models(cache: str, walk: Walk) -> Iterator[FoundModel]:
 def _snapshot_models(
     snapshot: str, repo: str, commit: str, walk: Walk, known: set[tuple[object, ...]]
 ) -> Iterator[FoundModel]:
-    for folder, files in walk.folders(snapshot, is_model):
+    # What a repository has was fetched by name, however deep it lies there.
+    for folder, files in walk.folders(snapshot, is_model, is_whole=True):
         inside = os.path.relpath(folder, snapshot).replace(os.sep, "/")
         prefix = "" if inside == "." else f"{inside}/"
         for names in group_names(files):

@@ -32,15 +32,23 @@ class Walk:
         """Whether this place has more entries than are looked at."""
         return self.num_entries > self.max_entries
 
-    def folders(self, top: str, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, dict[str, Facts]]]:
-        """Yield each folder with its wanted files by name, hidden folders and those seen before left out."""
+    def folders(
+        self, top: str, is_wanted: Callable[[str], bool], *, is_whole: bool = False
+    ) -> Iterator[tuple[str, dict[str, Facts]]]:
+        """Yield each folder with its wanted files by name; those seen before are left out.
+
+        Args:
+            top: where to begin.
+            is_wanted: says of a file's name whether the file counts.
+            is_whole: look into hidden folders and however deep, as far as there are entries left.
+        """
         pending = [(top, 0)]
         while pending and not self.is_exhausted:
             folder, depth = pending.pop()
             if not self._is_new(folder):
                 continue
-            names, below = self._look(folder, is_wanted)
-            if depth < MAX_DEPTH:
+            names, below = self._look(folder, is_wanted, is_whole)
+            if depth < MAX_DEPTH or is_whole:
                 pending.extend((path, depth + 1) for path in reversed(below))
             files = {name: facts for name in names for facts in self.facts(os.path.join(folder, name))}
             if files:
@@ -75,7 +83,7 @@ class Walk:
         if stat.S_ISREG(facts.st_mode):
             yield facts
 
-    def _look(self, folder: str, is_wanted: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    def _look(self, folder: str, is_wanted: Callable[[str], bool], has_hidden: bool) -> tuple[list[str], list[str]]:
         wanted: list[str] = []
         below: list[str] = []
         try:
@@ -84,11 +92,12 @@ class Walk:
                     self.num_entries += 1
                     if self.is_exhausted:
                         break
-                    if entry.name.startswith("."):
+                    is_hidden = entry.name.startswith(".")
+                    if is_hidden and not has_hidden:
                         continue
                     if _is_folder(entry):
                         below.append(entry.path)
-                    elif is_wanted(entry.name):
+                    elif not is_hidden and is_wanted(entry.name):
                         wanted.append(entry.name)
         except OSError as error:
             self._fail(folder, error)

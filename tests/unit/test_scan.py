@@ -273,3 +273,21 @@ def test_the_order_does_not_depend_on_the_file_system(tmp_path: Path) -> None:
     for name in names:
         _put(tmp_path / name)
     assert list(_found(tmp_path)) == ["a1", "a2", "b1", "b2", "c1", "c2"]
+
+
+def test_a_snapshot_is_looked_through_to_its_bottom(tmp_path: Path) -> None:
+    deep = "/".join(f"f{number}" for number in range(20))
+    _cached(tmp_path, "o/n", "c" * 40, f"{deep}/m-Q4_0.gguf", "1" * 64)
+    _cached(tmp_path, "o/n", "c" * 40, ".hidden/m-Q8_0.gguf", "2" * 64)
+    _cached(tmp_path, "o/n", "c" * 40, ".m-Q5_0.gguf", "3" * 64)
+    found = _found(tmp_path, "hugging face")
+    assert set(found) == {"o/n:Q4_0", "o/n:Q8_0"}
+    assert found["o/n:Q4_0"].file_name == f"{deep}/m-Q4_0.gguf"
+
+
+def test_a_snapshot_without_bottom_ends_at_so_many_entries(tmp_path: Path) -> None:
+    deep = "/".join(["f"] * 60)
+    _cached(tmp_path, "o/n", "c" * 40, f"{deep}/m-Q4_0.gguf", "1" * 64)
+    result = scan([Place("hugging face", tmp_path)], max_entries=50)
+    assert result.models == ()
+    assert "more than 50 entries" in result.notes[0]
