@@ -15,6 +15,8 @@ from localspec.errors import ModelFileError, UsageError
 
 _MAX_SHOWN = 8
 _MAX_LENGTH = 200
+_FOR_A_SHELL = re.compile(r"^-|[\s'\"`$\\;|&<>()*?\[\]{}!~#^]")
+"""An option, or what bash expands, quotes or ends a word at."""
 
 
 def resolve(argument: str, found: Sequence[FoundModel]) -> FoundModel:
@@ -82,12 +84,12 @@ def existing_file(argument: str, found: Sequence[FoundModel] = ()) -> FoundModel
 def complete(prefix: str, found: Sequence[FoundModel]) -> list[str]:
     """Return the names that begin with what is typed so far, without regard to capitals. For a shell.
 
-    A name of the Hub is also found without its owner, and is then given without it. Names that a shell or a terminal
-    would take for something else are left out.
+    A name of the Hub is also found without its owner, and is then given without it. Names that a shell, a terminal or
+    the command itself would take for something else are left out: what is completed is inserted as it is.
     """
     word = prefix.casefold()
     names = [key for model in found for key in _keys(model)[:2] if key.casefold().startswith(word)]
-    return sorted({name for name in names if name.isprintable() and not re.search(r"[\s'\"`$\\;|&<>()]", name)})
+    return sorted({name for name in names if name.isprintable() and _FOR_A_SHELL.search(name) is None})
 
 
 def _of_repo(reference: RepoReference, found: Sequence[FoundModel]) -> list[FoundModel]:

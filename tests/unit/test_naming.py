@@ -224,4 +224,6 @@ def test_completion_begins_with_what_is_typed() -> None:
     assert complete("bart", found) == [f"{SMOL}:Q4_K_M"]
     assert complete(f"{QWEN}:Q8", found) == [f"{QWEN}:Q8_0", f"{QWEN}:Q8_0@bbbbbbbb"]
     assert complete("nothing", found) == []
+    assert complete("", [_model(f"x{mark}y") for mark in "*?[]{}!~#^$;&|<>()'\"\\` \n"]) == []
+    assert complete("", [_model("-x"), _model("x-y"), _model("x.y_z=1,2+3%")]) == ["x-y", "x.y_z=1,2+3%"]
     assert len(complete("", found)) >= len(FOUND)

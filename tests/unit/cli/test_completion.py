@@ -42,7 +42,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """A machine with a few models, and `localspec` on its PATH."""
     folder = tmp_path / "data" / "models"
     folder.mkdir(parents=True)
-    for name in ("tiny-8B-Q4_K_M", "tiny-1B-Q8_0", "has space", "has$(dollar)"):
+    odd = ("has space", "has$(dollar)", "has*", "has?", "has[1]", "has!", "~has", "has{1,2}", "-has", "--help")
+    for name in ("tiny-8B-Q4_K_M", "tiny-1B-Q8_0", *odd):
         (folder / f"{name}.gguf").write_bytes(b"GGUF")
     snapshot = tmp_path / "hf" / "hub" / "models--maker--Tiny-GGUF" / "snapshots" / COMMIT
     snapshot.mkdir(parents=True)
@@ -100,7 +101,11 @@ def test_names_of_models(environment: dict[str, str]) -> None:
     # No name of a model: the shell looks for files.
     assert answers(environment, "localspec", "show", "./x") == ["file,./x"]
     # What a shell would take apart is not offered.
-    assert answers(environment, "localspec", "show", "has") == ["file,has"]
+    for word in ("has", "~", "tiny-8B*"):
+        assert answers(environment, "localspec", "show", word) == [f"file,{word}"]
+    # Nor is what would be an option.
+    assert "plain,-has" not in answers(environment, "localspec", "show", "-")
+    assert "plain,-has" not in answers(environment, "localspec", "show", "")
 
 
 def test_a_shell_gets_no_error_from_broken_settings(environment: dict[str, str], tmp_path: Path) -> None:
