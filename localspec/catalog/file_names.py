@@ -59,15 +59,21 @@ def quantisation_in(text: str) -> str:
     return str(found[-1]).upper() if found else ""
 
 
+def shard_of(name: str) -> tuple[str, int, int] | None:
+    """Return stem, number from 1 and count of a file of a split model; None of a whole model's."""
+    match = _SHARD.fullmatch(name)
+    if match is None or not (1 <= int(match["index"]) <= int(match["count"]) <= MAX_SHARDS):
+        return None
+    return match["stem"], int(match["index"]), int(match["count"])
+
+
 def shard_names(name: str) -> tuple[str, ...]:
     """Return the names of all files of the model that a file belongs to, in order; of a whole model its own."""
-    match = _SHARD.fullmatch(name)
-    if match is None:
+    shard = shard_of(name)
+    if shard is None:
         return (name,)
-    count = int(match["count"])
-    if not (1 <= int(match["index"]) <= count <= MAX_SHARDS):
-        return (name,)
-    return tuple(f"{match['stem']}-{index:05d}-of-{count:05d}.gguf" for index in range(1, count + 1))
+    stem, _, count = shard
+    return tuple(f"{stem}-{index:05d}-of-{count:05d}.gguf" for index in range(1, count + 1))
 
 
 def group_names(names: Iterable[str]) -> list[tuple[str, ...]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -104,9 +106,97 @@ async def test_files_with_bad_paths_are_left_out_of_a_listing(hub: TestHub) -> N
     async with Hub() as client:
         listing = await client.listing(REPO)
         assert [file.path for file in listing.files] == ["Q8_0/a b-é.gguf"]
+        assert (listing.num_unsafe, listing.num_surplus) == (len(BAD_PATHS), 0)
         assert await fetch(client, await client.locate(listing, listing.files[0])) == b"x"
         with pytest.raises(DownloadError, match="leave the folder"):
             await client.locate(listing, RepoFile("../x", 1, ""))
+
+
+def answer(hub: TestHub, document: object) -> None:
+    hub.fault(body=json.dumps(document).encode())
+
+
+async def test_numbers_that_nothing_real_has_count_as_unknown(hub: TestHub) -> None:
+    huge = 10**400
+    stored = {"sha256": "b" * 64, "size": huge, "pointerSize": 1}
+    siblings = [
+        {"rfilename": "a.gguf", "size": huge, "lfs": stored},
+        {"rfilename": "b.gguf", "size": -5},
+        {"rfilename": "c.gguf", "size": (1 << 41) + 1},
+        {"rfilename": "d.gguf", "size": 1 << 41},
+    ]
+    async with Hub() as client:
+        answer(hub, {"id": REPO, "sha": "a" * 40, "siblings": siblings, "downloads": huge})
+        listing = await client.listing(REPO)
+        assert listing.downloads == 0 and [file.size_bytes for file in listing.files] == [0, 0, 0, 1 << 41]
+        hub.heal()
+        answer(hub, [{"id": REPO, "downloads": huge, "likes": -huge, "gguf": {"total": huge}}])
+        (hit,) = await client.search("x")
+        assert (hit.downloads, hit.likes, hit.num_params) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [None, 5, [], {}, {"id": 3}, {"id": "\x1b]0;x/y"}, {"id": "../x"}],
+)
+async def test_one_bad_entry_of_a_search_hides_no_other(hub: TestHub, bad: object) -> None:
+    answer(hub, [{"id": "maker/a", "lastModified": "garbage", "cardData": [1], "tags": 5}, bad, {"id": "maker/b"}])
+    async with Hub() as client:
+        assert [hit.repo for hit in await client.search("x")] == ["maker/a", "maker/b"]
+
+
+async def test_of_too_many_files_the_models_stay(hub: TestHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localspec.catalog.hub.listing._MAX_FILES", 3)
+    hub.add_repo(REPO, {"README.md": b"x", "x.bin": b"x", "a.gguf": b"x", "b.gguf": b"x", "z.GGUF": b"x"})
+    async with Hub() as client:
+        listing = await client.listing(REPO)
+    assert {file.path for file in listing.files} == {"a.gguf", "b.gguf", "z.GGUF"}
+    assert listing.num_surplus == 2
+
+
+@pytest.mark.parametrize("packing", ["gzip", ""])
+@pytest.mark.parametrize("status", [200, 302, 404])
+async def test_an_answer_without_end_is_not_taken_in(hub: TestHub, packing: str, status: int) -> None:
+    text = b" " * (40 << 20) + b"{}"
+    body = gzip.compress(text, 1) if packing else text
+    headers = {"Content-Encoding": packing} if packing else {}
+    # For no longer than one answer: whoever follows the redirect gets the right one.
+    hub.add_repo(REPO, {"a.gguf": b"x"})
+    location = {"Location": f"/api/models/{REPO}/revision/main"} if status == 302 else {}
+    hub.fault(body=body, status=status, headers=headers | location, times=1)
+    async with Hub() as client:
+        tracemalloc.start()
+        try:
+            if status == 302:
+                assert (await client.listing(REPO)).files
+            else:
+                with pytest.raises(HubError, match="longer than 16 MiB" if status == 200 else "no repository"):
+                    await client.listing(REPO)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 48 << 20
+
+
+async def test_packed_answers_are_unpacked_and_packed_nonsense_is_not_the_hubs(tiny: TestHub) -> None:
+    document = json.dumps([{"id": "maker/a"}] * 3).encode()
+    async with Hub() as client:
+        for body, packing in ((gzip.compress(document), "gzip"), (document, "identity")):
+            tiny.heal()
+            tiny.fault(body=body, headers={"Content-Encoding": packing})
+            assert len(await client.search("x")) == 3
+        for body, packing in ((b"xxxx", "gzip"), (document, "br"), (gzip.compress(document)[:20], "gzip")):
+            tiny.heal()
+            tiny.fault(body=body, headers={"Content-Encoding": packing})
+            with pytest.raises(HubError, match="not the Hub's"):
+                await client.search("x")
+
+
+async def test_an_answer_that_drips_is_given_up(tiny: TestHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localspec.catalog.hub.api.DEADLINE_S", -1.0)
+    async with Hub() as client:
+        with pytest.raises(TransientHubError, match="did not answer within"):
+            await client.listing(REPO)
 
 
 _VALUES = st.recursive(
@@ -119,10 +209,10 @@ _FIELDS += ["baseModels", "createdAt", "inferenceProviderMapping", "safetensors"
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(answer=_VALUES | st.dictionaries(st.sampled_from(_FIELDS), _VALUES, min_size=1))
-def test_whatever_the_api_answers_it_is_a_value_or_a_failure_in_words(tiny: TestHub, answer: object) -> None:
+@given(document=_VALUES | st.dictionaries(st.sampled_from(_FIELDS), _VALUES, min_size=1))
+def test_whatever_the_api_answers_it_is_a_value_or_a_failure_in_words(tiny: TestHub, document: object) -> None:
     tiny.heal()
-    tiny.fault(body=json.dumps(answer).encode())
+    answer(tiny, document)
 
     async def ask() -> None:
         async with Hub() as client:

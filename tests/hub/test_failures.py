@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from localspec.catalog.hub.client import Hub
-from localspec.catalog.hub.failures import Asked, TransientHubError, retry_after_s, translated
+from localspec.catalog.hub.failures import Asked, TransientHubError, retry_after_s, status_failure, translated
 from localspec.errors import AccessError, HubError, LocalspecError, OfflineError
 from tests.hub.server import TestHub
 
@@ -45,7 +45,7 @@ async def refused(hub: TestHub, token: str | None = None) -> LocalspecError:
         (401, "GatedRepo", None, AccessError, "open only to those who accepted its terms"),
         (403, "GatedRepo", TOKEN, AccessError, "your account has no access"),
         (403, "", TOKEN, AccessError, "does not let you read"),
-        (404, "RevisionNotFound", None, HubError, "has no revision main"),
+        (404, "RevisionNotFound", None, HubError, "has no main branch"),
         (429, "", None, TransientHubError, "too many requests"),
         (500, "", None, TransientHubError, "status 500"),
         (502, "", None, TransientHubError, "status 502"),
@@ -60,6 +60,19 @@ async def test_each_refusal_has_its_kind_and_words(
     error = await refused(hub, token)
     assert type(error) is kind
     assert words in error.message and error.hint
+
+
+@pytest.mark.parametrize(
+    ("asked", "words", "hint"),
+    [
+        (Asked("https://hub.example", REPO, "main"), "has no main branch", "after an @"),
+        (Asked("https://hub.example", REPO, "v9"), "has no revision v9", "the part after the @"),
+        (Asked("https://hub.example", REPO, "a" * 40, "a.gguf"), "no longer has the commit aaaa", "run this again"),
+    ],
+)
+def test_a_missing_revision_is_blamed_on_whoever_named_it(asked: Asked, words: str, hint: str) -> None:
+    failure = status_failure(404, {"X-Error-Code": "RevisionNotFound"}, asked)
+    assert words in failure.message and hint in failure.hint
 
 
 async def test_a_bad_token_is_told_from_a_missing_one(hub: TestHub) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,6 +107,34 @@ def test_two_models_of_one_quantisation_go_by_their_names() -> None:
 def test_equal_names_in_two_folders_stay_apart() -> None:
     found = labels(listing("a/m-Q8_0.gguf", "b/m-Q8_0.gguf", "a b/m-Q8_0.gguf"))
     assert sorted(found) == ["a-b.m-Q8_0", "a.m-Q8_0", "b.m-Q8_0"]
+
+
+def test_thousands_of_equal_labels_are_numbered_in_one_pass() -> None:
+    # Beyond MAX_SHARDS these are no shards, and all have one stem and one label.
+    repo = listing(*(f"m-Q8_0-{index:05d}-of-20000.gguf" for index in range(1, 20_001)))
+    found = labels(repo)
+    assert len(set(found)) == 20_000
+    assert {"m-Q8_0", "m-Q8_0-2", "m-Q8_0-20000"} <= set(found)
+    alike = labels(listing(*(f"a/{'é' * (1 + index % 40)}{' ' * (1 + index // 40)}.gguf" for index in range(4_000))))
+    assert len(set(alike)) == 4_000 and "a.--3999" in alike
+
+
+def test_one_shard_each_of_thousands_of_models_is_no_offer() -> None:
+    assert offers(listing(*(f"m{index}-00001-of-01000.gguf" for index in range(5_000)))) == ()
+
+
+def test_the_case_counts_where_it_tells_two_apart() -> None:
+    repo = listing("A-Q3_K.gguf", "a-Q3_K.gguf")
+    assert choose_offer(repo, "A-Q3_K").files[0].path == "A-Q3_K.gguf"
+    assert choose_offer(repo, "a-Q3_K").files[0].path == "a-Q3_K.gguf"
+    with pytest.raises(UsageError, match="may mean several"):
+        choose_offer(repo, "q3_k")
+
+
+def test_files_that_were_not_looked_at_are_spoken_of() -> None:
+    with pytest.raises(UsageError) as caught:
+        choose_offer(replace(listing("m-Q4_K_M.gguf"), num_surplus=7), "Q8_0")
+    assert "7 more files were not looked at" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from localspec import __version__
+from localspec.catalog.hub.api import DEADLINE_S, ask_api, unusable_network
 from localspec.catalog.hub.failures import (
     Asked,
     ForeignRefusalError,
-    TransientHubError,
     no_web_address,
     not_the_hub,
     offline_mode,
+    too_slow,
     translated,
 )
 from localspec.catalog.hub.listing import MAX_FILE_BYTES, hit_of, is_safe_path, listing_of
@@ -38,14 +38,11 @@ from localspec.errors import DownloadError, HubError
 
 if TYPE_CHECKING:
     import httpx2
-    from huggingface_hub import HfApi
     from huggingface_hub.file_download import HfFileMetadata
 
 T = TypeVar("T")
 
 _ETAG = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}", re.ASCII)
-_DEADLINE_S = 60.0
-"""For one answer to a question. Timeouts count from byte to byte, and a drip would outlast them all."""
 _EXPANDED = ("baseModels", "cardData", "downloads", "gated", "gguf", "lastModified", "likes", "tags")
 
 
@@ -98,29 +95,19 @@ class Hub:
         """Return the GGUF repositories that match words, those that are downloaded most first."""
 
         def ask() -> tuple[RepoHit, ...]:
-            from huggingface_hub import ModelInfo, get_session, hf_raise_for_status
-
             # HfApi.list_models does this with five retries and pauses between: without a network it would take 23 s
             # to say so, and a search is asked again more quickly than that.
-            response = get_session().get(
-                f"{self._endpoint}/api/models",
-                params={
-                    "search": words,
-                    "filter": "gguf",
-                    "sort": "downloads",
-                    "limit": str(limit),
-                    "expand": list(_EXPANDED),
-                },
-                headers=self._headers,
-                timeout=timeout(),
-            )
-            hf_raise_for_status(response)
-            answers = response.json()
+            query: dict[str, str | list[str]] = {
+                "search": words,
+                "filter": "gguf",
+                "sort": "downloads",
+                "limit": str(limit),
+                "expand": list(_EXPANDED),
+            }
+            answers = self._answer(f"{self._endpoint}/api/models", query, self._asked())
             if not isinstance(answers, list):
                 raise ValueError("no list")
-            parsed: Any = ModelInfo
-            hits = [hit_of(parsed(**answer)) for answer in answers[:limit]]
-            return tuple(hit for hit in hits if hit is not None)
+            return tuple(hit for answer in answers[:limit] if (hit := hit_of(answer)) is not None)
 
         return await self._ask(ask, self._asked())
 
@@ -128,8 +115,12 @@ class Hub:
         """Return a repository's files at a branch, tag or commit."""
 
         def ask() -> RepoListing:
-            info = self._api.model_info(repo, revision=revision, files_metadata=True, timeout=_untyped_timeout())
-            return listing_of(info, repo, revision)
+            from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+            # HfApi.model_info would unpack an answer of any length.
+            validate_repo_id(repo)
+            url = f"{self._endpoint}/api/models/{repo}/revision/{quote(revision, safe='')}"
+            return listing_of(self._answer(url, {"blobs": "true"}, self._asked(repo, revision)), repo, revision)
 
         return await self._ask(ask, self._asked(repo, revision))
 
@@ -195,17 +186,19 @@ class Hub:
                 raise refusal
             yield reply
 
-    @cached_property
-    def _api(self) -> HfApi:
-        from huggingface_hub import HfApi
-
-        return HfApi(self._endpoint, token=False, headers=self._headers)
+    def _answer(self, url: str, query: Mapping[str, str | list[str]], asked: Asked) -> Any:
+        return ask_api(url, query, hub_headers=self._headers, endpoint=self._endpoint, asked=asked)
 
     def _async_client(self) -> httpx2.AsyncClient:
         from huggingface_hub import get_async_session
 
         if self._client is None:
-            self._client = get_async_session()
+            with suppress(Exception):
+                self._client = get_async_session()
+        if self._client is None:
+            raise unusable_network()
+        # This hook unpacks the bodies of refusals, which nobody reads, to whatever length they have.
+        self._client.event_hooks = {**self._client.event_hooks, "response": []}
         return self._client
 
     def _url(self, repo: str, commit: str, path: str) -> str:
@@ -244,11 +237,11 @@ class Hub:
             raise failure
 
         try:
-            async with asyncio.timeout(_DEADLINE_S):
+            async with asyncio.timeout(DEADLINE_S):
                 return await in_daemon_thread(ask)
         except TimeoutError:
             pass
-        raise TransientHubError(f"The Hub at {asked.endpoint} did not answer within {_DEADLINE_S:.0f} seconds.")
+        raise too_slow(asked, DEADLINE_S)
 
 
 def _untyped_timeout() -> Any:
@@ -270,7 +263,8 @@ def _etag(said: str | None, file: RepoFile, asked: Asked) -> str:
 def _size(said: int | None, file: RepoFile, asked: Asked) -> int:
     size = file.size_bytes if said is None else said
     if size < 0 or size > MAX_FILE_BYTES:
-        raise HubError(f"{asked.what} claims {size} bytes, which no model has.", "Do not trust this repository.")
+        claim = f"{size} bytes" if abs(size) < 10**20 else "a size beyond all bounds"
+        raise HubError(f"{asked.what} claims {claim}, which no model has.", "Do not trust this repository.")
     if file.size_bytes and size != file.size_bytes:
         raise DownloadError(
             f"{asked.what} has {size} bytes where the listing says {file.size_bytes}.", "Try again in a while."

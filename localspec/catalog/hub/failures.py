@@ -70,6 +70,8 @@ def translated(error: BaseException, asked: Asked) -> LocalspecError:
         return HubError(f"{asked.repo!r} is no name of a repository.", "Write OWNER/NAME.")
     if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL | OSError):
         return _unreachable(error, asked)
+    if isinstance(error, UnicodeEncodeError):
+        return _unsendable()
     # What is left is an answer that could be fetched but not understood: no JSON, or without what must be in it.
     return not_the_hub(asked)
 
@@ -103,7 +105,7 @@ def status_failure(status: int, headers: Mapping[str, str], asked: Asked) -> Loc
     if status == 401 and asked.has_token and said.startswith("Invalid"):
         return AccessError("The Hub does not accept your token.", f"It may have expired. {_LOG_IN}")
     if code == "RevisionNotFound":
-        return HubError(f"{asked.repo} has no revision {asked.revision or 'main'}.", "Check the part after the @.")
+        return _no_revision(asked)
     if code == "EntryNotFound":
         return HubError(f"{asked.repo} has no file {asked.path}.", "List what it has with `localspec show REPO`.")
     if asked.repo and (code == "RepoNotFound" or status in (401, 404)):
@@ -115,6 +117,18 @@ def status_failure(status: int, headers: Mapping[str, str], asked: Asked) -> Loc
         hint = "Check the rights of your token." if asked.has_token else _LOG_IN
         return AccessError(f"The Hub does not let you read {asked.what}.", hint)
     return HubError(f"The Hub answered with status {status}.", "Check the name and HF_ENDPOINT.")
+
+
+def _no_revision(asked: Asked) -> HubError:
+    revision = asked.revision or "main"
+    if asked.path:
+        # Files are asked for by the commit that a listing has just named.
+        return HubError(
+            f"{asked.repo} no longer has the commit {revision[:12]}.", "It has just been replaced: run this again."
+        )
+    if revision == "main":
+        return HubError(f"{asked.repo} has no main branch.", "Name a branch, tag or commit after an @.")
+    return HubError(f"{asked.repo} has no revision {revision}.", "Check the part after the @.")
 
 
 def _refused(error: BaseException, asked: Asked) -> LocalspecError:
@@ -181,14 +195,36 @@ def _unreachable(error: BaseException, asked: Asked) -> LocalspecError:
     if isinstance(error, httpx2.UnsupportedProtocol | httpx2.InvalidURL):
         return no_web_address(asked)
     if isinstance(error, httpx2.LocalProtocolError):
-        return HubError("The request cannot be sent as it stands.", "Check HF_TOKEN and proxy variables for odd signs.")
+        return _unsendable()
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
         return OfflineError(f"{_capital(where)} cannot be reached: {_reason(chain)}.", f"Check the network. {_WITHOUT}")
     if isinstance(error, httpx2.TimeoutException | TimeoutError):
         return TransientHubError(f"{_capital(where)} stopped answering.", _LATER)
     if isinstance(error, httpx2.TransportError):
         return TransientHubError(f"The connection to {where} broke off.", _LATER)
+    if isinstance(error, OSError) and error.strerror:
+        return HubError(
+            f"{_capital(where)} was not asked: {error.strerror.lower()}.",
+            "Check HF_HOME, HF_TOKEN_PATH and SSL_CERT_FILE.",
+        )
     return not_the_hub(asked)
+
+
+def _unsendable() -> HubError:
+    return HubError("The request cannot be sent as it stands.", "Check HF_TOKEN and proxy variables for odd signs.")
+
+
+def too_long(asked: Asked, max_bytes: int) -> HubError:
+    """Return the failure of an answer that is longer than any real one."""
+    return HubError(
+        f"{asked.what}: the Hub's answer is longer than {max_bytes >> 20} MiB.",
+        "No repository needs that much; look for another one, and check HF_ENDPOINT.",
+    )
+
+
+def too_slow(asked: Asked, limit_s: float) -> TransientHubError:
+    """Return the failure of an answer that did not come to its end in time."""
+    return TransientHubError(f"The Hub at {asked.endpoint} did not answer within {limit_s:.0f} seconds.")
 
 
 def too_many_redirects(asked: Asked) -> HubError:

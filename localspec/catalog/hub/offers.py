@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import PurePosixPath
 
-from localspec.catalog.file_names import is_model, quantisation_in, shard_names, stem_of
-from localspec.catalog.hub.values import Offer, OfferKind, RepoListing
+from localspec.catalog.file_names import is_model, quantisation_in, shard_of, stem_of, typable
+from localspec.catalog.hub.values import Offer, OfferKind, RepoFile, RepoListing
 from localspec.errors import UsageError
 
 DEFAULT_ORDER = ("Q4_K_M", "Q4_K_S", "Q4_K_XL", "Q4_0", "Q5_K_M", "Q8_0", "MXFP4_MOE", "MXFP4")
@@ -20,22 +19,19 @@ DEFAULT_ORDER = ("Q4_K_M", "Q4_K_S", "Q4_K_XL", "Q4_0", "Q5_K_M", "Q8_0", "MXFP4
 # llama.cpp looks for these words with a hyphen after them, in small letters (common/download.cpp).
 _SIDES = re.compile(r"(?<![a-z0-9])(eagle3|dflash|dspark)(?![a-z0-9])", re.IGNORECASE)
 _ADAPTER = re.compile(r"(?<![a-z])(?:lora|adapter)(?![a-z])", re.IGNORECASE)
-_NOT_TYPABLE = re.compile(r"[^\w.-]+", re.ASCII)
 _SHOWN = 24
 
 
 def offers(listing: RepoListing) -> tuple[Offer, ...]:
     """Return what there is to download, the smallest first. Split models that lack a file are left out."""
-    by_path = {file.path: file for file in listing.files}
-    found: dict[tuple[str, ...], Offer] = {}
+    models: defaultdict[tuple[str, str, int], dict[int, RepoFile]] = defaultdict(dict)
     for file in listing.files:
-        path = PurePosixPath(file.path)
-        if not is_model(path.name) or _is_adapter(path.name):
-            continue
-        paths = tuple(str(path.with_name(name)) for name in shard_names(path.name))
-        if paths not in found and all(each in by_path for each in paths):
-            found[paths] = Offer(_label(path), _kind(path.name), tuple(by_path[each] for each in paths))
-    return tuple(sorted(_told_apart(found.values()), key=lambda offer: (offer.size_bytes, offer.quantisation)))
+        folder, _, name = file.path.rpartition("/")
+        if is_model(name) and not _is_adapter(name):
+            stem, index, count = shard_of(name) or (name, 1, 0)
+            models[folder, stem, count][index] = file
+    whole = [_offer(files) for (_, _, count), files in models.items() if len(files) == max(count, 1)]
+    return tuple(sorted(_told_apart(whole), key=lambda offer: (offer.size_bytes, offer.quantisation)))
 
 
 def choose_offer(listing: RepoListing, quantisation: str, kind: OfferKind | None = None) -> Offer:
@@ -56,26 +52,32 @@ def choose_offer(listing: RepoListing, quantisation: str, kind: OfferKind | None
         choice = [offer for offer in everything if offer.kind == kind]
     if quantisation:
         # A draft-only file beside models is meant by whoever names it in full.
-        named = [offer for offer in everything if _stem(offer).casefold() == quantisation.casefold()]
+        named = _called(everything, quantisation, (_stem,))
         found = _meant(choice, quantisation) or (named if kind is None else [])
     else:
         found = _usual(choice)
     if len(found) == 1:
         return found[0]
-    raise _not_chosen(listing.repo, quantisation, found, choice)
+    raise _not_chosen(listing, quantisation, found, choice)
 
 
 def _meant(choice: Sequence[Offer], wanted: str) -> list[Offer]:
     """Return the offers that a word may mean, by the first of these readings that fits any."""
     word = wanted.casefold()
-    readings = (
-        [offer for offer in choice if offer.quantisation.casefold() == word],
-        [offer for offer in choice if _stem(offer).casefold() == word],
-        [offer for offer in choice if _plain(offer).casefold() == word],
-        [offer for offer in choice if offer.quantisation.casefold().startswith(word)],
-        [offer for offer in choice if _plain(offer).casefold().startswith(word)],
+    return (
+        _called(choice, wanted, (_quantisation, _stem, _plain))
+        or [offer for offer in choice if offer.quantisation.casefold().startswith(word)]
+        or [offer for offer in choice if _plain(offer).casefold().startswith(word)]
     )
-    return next((found for found in readings if found), [])
+
+
+def _called(choice: Sequence[Offer], wanted: str, names: Sequence[Callable[[Offer], str]]) -> list[Offer]:
+    """Return the offers with a name, by the first kind of name that fits any; the case counts if that fits any."""
+    for fold in (str, str.casefold):
+        for name_of in names:
+            if found := [offer for offer in choice if fold(name_of(offer)) == fold(wanted)]:
+                return found
+    return []
 
 
 def _usual(choice: Sequence[Offer]) -> list[Offer]:
@@ -90,7 +92,8 @@ def _usual(choice: Sequence[Offer]) -> list[Offer]:
     return enough[:1] or list(choice[-1:])
 
 
-def _not_chosen(repo: str, wanted: str, found: Sequence[Offer], choice: Sequence[Offer]) -> UsageError:
+def _not_chosen(listing: RepoListing, wanted: str, found: Sequence[Offer], choice: Sequence[Offer]) -> UsageError:
+    repo = listing.repo
     if not choice:
         return UsageError(f"{repo} has no GGUF model to download.", "Look for one with `localspec search WORDS`.")
     if found:
@@ -99,7 +102,8 @@ def _not_chosen(repo: str, wanted: str, found: Sequence[Offer], choice: Sequence
     labels = {offer.quantisation.casefold(): offer.quantisation for offer in choice}
     near = difflib.get_close_matches(wanted.casefold(), labels, 1)
     question = f"Did you mean {repo}:{labels[near[0]]}? " if near else ""
-    return UsageError(f"{repo} has no {wanted}.", f"{question}It has {_shown(choice)}.")
+    rest = f" {listing.num_surplus} more files were not looked at." if listing.num_surplus else ""
+    return UsageError(f"{repo} has no {wanted}.", f"{question}It has {_shown(choice)}.{rest}")
 
 
 def _shown(some: Sequence[Offer]) -> str:
@@ -113,25 +117,34 @@ def _size(num_bytes: int) -> str:
     return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{num_bytes / 2**20:.1f} MiB"
 
 
-def _told_apart(found: Iterable[Offer]) -> list[Offer]:
+def _offer(files: dict[int, RepoFile]) -> Offer:
+    ordered = tuple(files[index] for index in sorted(files))
+    path = PurePosixPath(ordered[0].path)
+    return Offer(_label(path), _kind(path.name), ordered)
+
+
+def _told_apart(every: Sequence[Offer]) -> list[Offer]:
     """Give offers of one kind and label their names instead, and number those that are still alike."""
-    every = list(found)
     alike = Counter((offer.kind, offer.quantisation) for offer in every)
     used: set[tuple[str, str]] = set()
+    numbers: Counter[tuple[str, str]] = Counter()
     told = []
     for offer in every:
         label = offer.quantisation if alike[offer.kind, offer.quantisation] == 1 else _full_label(offer)
-        free = (f"{label}-{number}" if number > 1 else label for number in count(1))
-        label = next(each for each in free if (offer.kind, each) not in used)
-        used.add((offer.kind, label))
-        told.append(replace(offer, quantisation=label))
+        key = name = (offer.kind, label)
+        # Counting goes on where it stopped: thousands of equal names would otherwise take minutes.
+        while name in used:
+            numbers[key] += 1
+            name = (offer.kind, f"{label}-{numbers[key] + 1}")
+        used.add(name)
+        told.append(replace(offer, quantisation=name[1]))
     return told
 
 
 def _full_label(offer: Offer) -> str:
     parts = PurePosixPath(offer.files[0].path).parent.parts
     stem = _stem(offer)
-    return _NOT_TYPABLE.sub("-", ".".join((*(part for part in parts if part not in stem), stem)))
+    return typable(".".join((*(part for part in parts if part not in stem), stem)))
 
 
 def _label(path: PurePosixPath) -> str:
@@ -140,7 +153,7 @@ def _label(path: PurePosixPath) -> str:
     for part in (stem, *reversed(path.parent.parts)):
         if label := quantisation_in(part):
             return label
-    return _NOT_TYPABLE.sub("-", stem)
+    return typable(stem)
 
 
 def _kind(name: str) -> OfferKind:
@@ -153,6 +166,10 @@ def _kind(name: str) -> OfferKind:
 
 def _is_adapter(name: str) -> bool:
     return _ADAPTER.search(name) is not None and "merged" not in name.lower()
+
+
+def _quantisation(offer: Offer) -> str:
+    return offer.quantisation
 
 
 def _stem(offer: Offer) -> str:

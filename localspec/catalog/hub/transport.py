@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from localspec.catalog.hub.failures import Asked, ForeignRefusalError, no_web_address, too_many_redirects, translated
+from localspec.catalog.hub.failures import (
+    Asked,
+    ForeignRefusalError,
+    no_web_address,
+    status_failure,
+    too_many_redirects,
+    translated,
+)
 from localspec.errors import DownloadError, HubError, LocalspecError
 
 if TYPE_CHECKING:
@@ -155,7 +162,7 @@ async def _answer(
             own = dict(hub_headers) if at_hub else {"user-agent": hub_headers.get("user-agent", "localspec")}
             request = client.build_request("GET", url, headers={**own, **common}, timeout=timeout())
             response = await client.send(request, stream=True, follow_redirects=False)
-            failure = await _failure(response, at_hub, asked)
+            failure = _failure(response, at_hub, asked)
         except ValueError:
             failure = no_web_address(asked)
         except Exception as error:
@@ -172,10 +179,7 @@ async def _answer(
     raise too_many_redirects(asked)
 
 
-async def _failure(response: httpx2.Response, at_hub: bool, asked: Asked) -> LocalspecError | None:
-    from huggingface_hub import hf_raise_for_status
-    from huggingface_hub.errors import HfHubHTTPError
-
+def _failure(response: httpx2.Response, at_hub: bool, asked: Asked) -> LocalspecError | None:
     status = response.status_code
     if status in (200, 206) or response.has_redirect_location:
         return None
@@ -183,10 +187,8 @@ async def _failure(response: httpx2.Response, at_hub: bool, asked: Asked) -> Loc
         return ForeignRefusalError(
             f"The host of {asked.what} refused with status {status}.", "Try again: its address may have run out."
         )
-    try:
-        hf_raise_for_status(response)
-    except HfHubHTTPError as error:
-        return translated(error, asked)
+    if status >= 400:
+        return status_failure(status, response.headers, asked)
     return HubError(f"{asked.what}: the Hub answered with status {status}.", "Check HF_ENDPOINT.")
 
 

@@ -74,6 +74,10 @@ class RepoListing:
     is_gated: bool
     downloads: int
     tags: tuple[str, ...] = ()
+    num_unsafe: int = 0
+    """Files that are left out because their names might lead out of a folder, or cannot be written everywhere."""
+    num_surplus: int = 0
+    """Files that are left out because there are too many."""
 
 
 @dataclass(frozen=True, slots=True)
