@@ -45,22 +45,22 @@ def _import(job: CopyJob, folder: Path, destination: Path) -> tuple[Path, ...]:
     job.plan([(file.name, file.size) for file in manifest.files])
     home, wanted = _choose_home(job, folder, destination, manifest)
     require_room(home, sum(manifest.files[index].size for index in wanted))
-    partials: dict[Path, Path] = {}
+    partials: dict[int, Path] = {}
     with made_folder(home):
         remove_partials(home)
         try:
             for index in wanted:
                 file = manifest.files[index]
                 partial = partial_in(home)
-                partials[partial] = home / file.name
+                partials[index] = partial
                 job.begin(index, "copying")
                 sha256, num_bytes = job.copy(folder / file.name, partial)
                 _check_copy(folder, file, sha256, num_bytes)
                 job.end(index)
             job.check()
-            _place(partials)
+            _place(job, manifest, partials, home)
         finally:
-            for partial in partials:
+            for partial in partials.values():
                 partial.unlink(missing_ok=True)
         sync_folder(home)
     return tuple(home / file.name for file in manifest.files)
@@ -129,36 +129,54 @@ def _missing(job: CopyJob, home: Path, manifest: KitManifest) -> list[int] | Non
             if not stat.S_ISREG(facts.st_mode) or facts.st_size != file.size:
                 return None
             same_size.append(index)
-    for index in same_size:
-        job.begin(index, "checking")
-        if job.hash(home / manifest.files[index].name) != manifest.files[index].sha256:
-            return None
+    return wanted if all(_is_same(job, index, manifest.files[index], home) for index in same_size) else None
+
+
+def _is_same(job: CopyJob, index: int, file: KitFile, home: Path) -> bool:
+    """Whether a folder has the very content of a kit's file under its name."""
+    job.begin(index, "checking")
+    is_same = job.hash(home / file.name) == file.sha256
+    if is_same:
         job.end(index)
-    return wanted
+    return is_same
 
 
-def _place(partials: dict[Path, Path]) -> None:
-    """Give files their names, all or none, and never a name that is taken."""
+def _place(job: CopyJob, manifest: KitManifest, partials: dict[int, Path], home: Path) -> None:
+    """Give files their names, all or none, and never a name that is taken. What came there meanwhile may do as well."""
     placed: list[Path] = []
     try:
-        for partial, place in partials.items():
-            with write_errors_in_words(place.parent):
-                _rename_if_free(partial, place)
-            placed.append(place)
+        for index, partial in partials.items():
+            file = manifest.files[index]
+            with write_errors_in_words(home):
+                is_placed = _rename_if_free(partial, home / file.name)
+            if is_placed:
+                placed.append(home / file.name)
+            elif not _is_same_kind(home / file.name, file) or not _is_same(job, index, file, home):
+                raise UsageError(f"{home / file.name} has just been written by somebody else.", "Import the kit again.")
     except BaseException:
         for place in placed:
             place.unlink(missing_ok=True)
         raise
 
 
-def _rename_if_free(partial: Path, place: Path) -> None:
+def _is_same_kind(place: Path, file: KitFile) -> bool:
+    try:
+        facts = place.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(facts.st_mode) and facts.st_size == file.size
+
+
+def _rename_if_free(partial: Path, place: Path) -> bool:
+    """Give a file its name, and say whether the name was free."""
     try:
         # Unlike a rename, a second name for the file never replaces what came there in the meantime.
         os.link(partial, place)
     except FileExistsError:
-        raise UsageError(f"{place} has just been written by somebody else.", "Import the kit again.") from None
+        return False
     except OSError:
         # exFAT, for one, has no links.
         if os.path.lexists(place):
-            raise UsageError(f"{place} has just been written by somebody else.", "Import the kit again.") from None
+            return False
         partial.rename(place)
+    return True

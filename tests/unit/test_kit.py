@@ -346,20 +346,40 @@ async def test_links_in_the_destination_are_not_written_through(kit: Path, model
     assert contents(outside) == {} and not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize("content", [b"first", bytes(len(DRAFT))])
 async def test_a_name_taken_in_the_last_moment_is_respected(
-    kit: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+    content: bytes, kit: Path, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = os.link
 
     def late(source: Path, place: Path) -> None:
         if place.name == NAMES[1]:
-            place.write_bytes(b"first")
+            place.write_bytes(content)
         link(source, place)
 
     monkeypatch.setattr(os, "link", late)
     with pytest.raises(UsageError, match="somebody else"):
         await import_kit(kit, models)
-    assert contents(models) == {NAMES[1]: b"first"}
+    assert contents(models) == {NAMES[1]: content}
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+async def test_another_import_of_the_same_kit_may_be_first(
+    has_links: bool, kit: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(source: Path, place: Path) -> None:
+        place.write_bytes(source.read_bytes())
+        raise FileExistsError(errno.EEXIST, "File exists") if has_links else OSError(errno.EPERM, "Not permitted")
+
+    monkeypatch.setattr(os, "link", late)
+    assert await import_kit(kit, models) == tuple(models / name for name in NAMES)
+    assert contents(models) == {NAMES[0]: TARGET, NAMES[1]: DRAFT}
+
+
+async def test_two_imports_of_one_kit_at_once(kit: Path, models: Path) -> None:
+    placed = await asyncio.gather(*(import_kit(kit, models) for _ in range(4)))
+    assert set(placed) == {tuple(models / name for name in NAMES)}
+    assert contents(models) == {NAMES[0]: TARGET, NAMES[1]: DRAFT}
 
 
 async def test_file_systems_without_links(kit: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
