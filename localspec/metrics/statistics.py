@@ -23,8 +23,11 @@ MIN_BOOTSTRAP_PAIRS = 10
 
 NUM_RESAMPLES = 10_000
 
-_STUDENT_975 = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306)
-"""97.5 % quantiles of Student's t for 2 to 8 degrees of freedom."""
+_STUDENT_975 = (
+    *(4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201),
+    *(2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+"""97.5 % quantiles of Student's t for 2 to 20 degrees of freedom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +101,48 @@ def estimate_ratio(ratios: Sequence[float], rng: np.random.Generator) -> Estimat
         max(estimate.high, math.exp(centre + reach)),
         estimate.pairs,
     )
+
+
+def estimate_unpaired_ratio(
+    numerators: Sequence[float], denominators: Sequence[float], rng: np.random.Generator
+) -> Estimate:
+    """Return the ratio of two medians of values that were not measured in pairs, with its 95 % interval.
+
+    Both sides are resampled independently (Efron 1979). With fewer than MIN_BOOTSTRAP_PAIRS values on a side the
+    interval also covers Welch's (1947) of the difference of the mean logs, for the reason given above. `pairs` is the
+    smaller number of values; below MIN_PAIRS there is no interval.
+
+    Raises:
+        ValueError: there are no values on a side, or one is not positive and finite.
+    """
+    if any(not (math.isfinite(value) and value > 0.0) for value in (*numerators, *denominators)):
+        raise ValueError("values must be positive and finite")
+    ratio = median(numerators) / median(denominators)
+    num_values = min(len(numerators), len(denominators))
+    if num_values < MIN_PAIRS:
+        return Estimate(ratio, None, None, num_values)
+    above, below = (_resampled_medians(values, rng) for values in (numerators, denominators))
+    bounds = np.percentile(above / below, (2.5, 97.5))
+    low, high = min(float(bounds[0]), ratio), max(float(bounds[1]), ratio)
+    if num_values < MIN_BOOTSTRAP_PAIRS:
+        centre, reach = _welch(np.log(numerators), np.log(denominators))
+        low, high = min(low, math.exp(centre - reach)), max(high, math.exp(centre + reach))
+    return Estimate(ratio, low, high, num_values)
+
+
+def _resampled_medians(values: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    data = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.median(data[rng.integers(0, len(data), size=(NUM_RESAMPLES, len(data)))], axis=1))
+
+
+def _welch(left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
+    """Return the difference of two means and the reach of its 95 % interval to either side."""
+    parts = [float(side.var(ddof=1)) / len(side) for side in (left, right)]
+    centre, variance = float(left.mean() - right.mean()), sum(parts)
+    if variance <= 0.0:
+        return centre, 0.0
+    shares = [(part / variance) ** 2 / (len(side) - 1) for part, side in zip(parts, (left, right), strict=True)]
+    freedom = 1.0 / sum(shares)
+    # Rounded down, and never over the table's end: both make the interval wider.
+    index = min(max(int(freedom) - 2, 0), len(_STUDENT_975) - 1)
+    return centre, _STUDENT_975[index] * math.sqrt(variance)

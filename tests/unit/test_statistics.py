@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localspec.metrics.comparison import judge
-from localspec.metrics.statistics import MIN_BOOTSTRAP_PAIRS, bootstrap_median, estimate_ratio, median, percentile
+from localspec.metrics.statistics import (
+    MIN_BOOTSTRAP_PAIRS,
+    bootstrap_median,
+    estimate_ratio,
+    estimate_unpaired_ratio,
+    median,
+    percentile,
+)
 
 finite = st.floats(0.01, 1000.0)
 
@@ -99,3 +106,49 @@ def test_fewer_than_three_pairs_have_no_interval(ratios: list[float]) -> None:
     estimate = estimate_ratio(ratios, rng(0))
     assert (estimate.low, estimate.high, estimate.pairs) == (None, None, len(ratios))
     assert judge(estimate) == "no_clear_difference"
+
+
+@pytest.mark.parametrize(("num_above", "num_below"), [(3, 3), (3, 12), (8, 4), (12, 12)])
+def test_unpaired_values_of_one_kind_are_seldom_called_different(num_above: int, num_below: int) -> None:
+    draw = rng(num_above + num_below)
+    false_calls = 0
+    for _ in range(100):
+        above, below = draw.uniform(85.0, 115.0, num_above), draw.uniform(85.0, 115.0, num_below)
+        estimate = estimate_unpaired_ratio(list(above), list(below), rng())
+        assert estimate.low is not None
+        assert estimate.high is not None
+        false_calls += not estimate.low <= 1.0 <= estimate.high
+    assert false_calls <= 12
+
+
+def test_an_unpaired_ratio_finds_a_clear_difference() -> None:
+    estimate = estimate_unpaired_ratio([80.0, 81.0, 79.5], [100.0, 101.0, 99.0, 100.5], rng())
+    assert estimate.median == pytest.approx(80.0 / 100.25)
+    assert estimate.pairs == 3
+    assert judge(estimate) == "slower"
+
+
+@given(st.lists(finite, min_size=3, max_size=12), st.lists(finite, min_size=3, max_size=12))
+def test_an_unpaired_interval_holds_its_ratio(above: list[float], below: list[float]) -> None:
+    estimate = estimate_unpaired_ratio(above, below, rng())
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low <= estimate.median <= estimate.high
+    assert estimate == estimate_unpaired_ratio(above, below, rng())
+
+
+@pytest.mark.parametrize("values", [[100.0], [100.0, 100.0]])
+def test_fewer_than_three_unpaired_values_have_no_interval(values: list[float]) -> None:
+    estimate = estimate_unpaired_ratio(values, [50.0] * 20, rng())
+    assert (estimate.median, estimate.low, estimate.high) == (2.0, None, None)
+
+
+def test_equal_unpaired_values_have_a_point_as_interval() -> None:
+    estimate = estimate_unpaired_ratio([10.0] * 3, [20.0] * 4, rng())
+    assert (estimate.low, estimate.high) == pytest.approx((0.5, 0.5))
+
+
+@pytest.mark.parametrize("values", [[], [0.0], [-1.0], [float("nan")], [float("inf")]])
+def test_an_unpaired_ratio_refuses_what_is_no_speed(values: list[float]) -> None:
+    with pytest.raises(ValueError):
+        estimate_unpaired_ratio([1.0, 2.0, 3.0], values, rng())
