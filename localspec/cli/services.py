@@ -12,10 +12,19 @@ if TYPE_CHECKING:
 
 
 def start_engine() -> Engine:
-    """Return the real engine. Its process starts with the first request."""
-    from localspec.engine.client import EngineClient
+    """Return the real engine. Its process starts with the first request.
 
-    return EngineClient()
+    Where no log can be written, it works without one, and a notice says so.
+    """
+    from localspec.cli.failures import say_notice
+    from localspec.engine.client import EngineClient
+    from localspec.errors import LocalspecError
+
+    try:
+        return EngineClient()
+    except LocalspecError as error:
+        say_notice(f"note: No log is kept: {error.message.removesuffix('.')}. {error.hint}")
+        return EngineClient(has_log=False)
 
 
 def open_hub() -> Hub:

@@ -59,6 +59,7 @@ class EngineClient:
 
     Args:
         log_file: where the log goes; None for localspec's own log folder.
+        has_log: whether there is one; without, what the process said last is still told when it dies.
         record_path: a .jsonl file to which all requests and events are appended (see recording.py).
         command: what to start instead of the worker.
         patience: time limits of stopping.
@@ -72,12 +73,13 @@ class EngineClient:
         self,
         log_file: Path | None = None,
         *,
+        has_log: bool = True,
         record_path: Path | None = None,
         command: Sequence[str] = WORKER_COMMAND,
         patience: Patience | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._log = RotatingLog(log_file or engine_log_file())
+        self._log = RotatingLog((log_file or engine_log_file()) if has_log else None)
         self._recorder = Recorder(record_path, clock) if record_path else None
         self._command = tuple(command)
         self._patience = patience or Patience()

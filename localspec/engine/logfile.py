@@ -16,10 +16,10 @@ class RotatingLog:
     """Appends bytes to a file. Over `max_bytes` the file becomes `NAME.1`, the older one `NAME.2`, and so on.
 
     A log that cannot be written (full disk, no permission) is given up silently: it must not stop an answer.
-    The last lines are kept in memory in any case.
+    The last lines are kept in memory in any case; without a path, they are all that is kept.
     """
 
-    def __init__(self, path: Path, max_bytes: int = 1_000_000, num_old: int = 2) -> None:
+    def __init__(self, path: Path | None, max_bytes: int = 1_000_000, num_old: int = 2) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._num_old = num_old
@@ -37,10 +37,10 @@ class RotatingLog:
         """Append bytes as they came from the process."""
         self._tail += data
         del self._tail[:-_TAIL_BYTES]
-        if self._is_given_up:
+        if self._is_given_up or self._path is None:
             return
         try:
-            file = self._open_for(len(data))
+            file = self._open_for(self._path, len(data))
             file.write(data)
             self._size += len(data)
         except OSError:
@@ -60,22 +60,22 @@ class RotatingLog:
                 self._file.close()
             self._file = None
 
-    def _open_for(self, num_bytes: int) -> BinaryIO:
+    def _open_for(self, path: Path, num_bytes: int) -> BinaryIO:
         if self._file is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("ab", buffering=0)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab", buffering=0)
             self._size = self._file.tell()
         if self._size and self._size + num_bytes > self._max_bytes:
             self.close()
-            self._shift()
-            self._file = self._path.open("ab", buffering=0)
+            self._shift(path)
+            self._file = path.open("ab", buffering=0)
             self._size = 0
         return self._file
 
-    def _shift(self) -> None:
+    def _shift(self, path: Path) -> None:
         # Windows refuses to rename a file that another instance has open: that file then grows on.
         with suppress(OSError):
             for number in range(self._num_old, 0, -1):
-                newer = self._path.with_name(f"{self._path.name}.{number - 1}") if number > 1 else self._path
+                newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
                 if newer.exists():
-                    newer.replace(self._path.with_name(f"{self._path.name}.{number}"))
+                    newer.replace(path.with_name(f"{path.name}.{number}"))

@@ -75,3 +75,11 @@ def test_an_exit_is_put_into_words(exit_code: int | None, words: str) -> None:
     assert message.startswith("The engine process ") and message.endswith(".")
     assert "{" not in message
     assert hint.endswith(".")
+
+
+def test_without_a_path_the_tail_is_all_that_is_kept() -> None:
+    log = RotatingLog(None, max_bytes=10)
+    log.begin("start")
+    log.write(b"one\ntwo, over the limit of a file\n")
+    assert log.tail() == ("one", "two, over the limit of a file")
+    log.close()

@@ -14,6 +14,7 @@ from localspec.cli.services import Services
 from localspec.session.library import ModelEntry
 from tests.candidate_kit import MIB, engine, entry, facts
 from tests.scripted_engine import EchoEngine
+from tests.tiny_gguf import write_llama
 
 
 @pytest.fixture
@@ -137,3 +138,16 @@ def test_what_a_download_left_is_one_line() -> None:
     foreign = replace(ours, path="", size_bytes=None, is_ours=False)
     assert partial_line(foreign) == "o/m abc.localspec.partial: 5.0 MiB (left by huggingface_hub, of no more use)"
     assert "\x1b" not in partial_line(replace(ours, path="a\x1b[31m\nb"))
+
+
+def test_without_a_place_for_the_log_the_list_is_there(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_llama(data / "tiny-F32.gguf")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LOCALSPEC_LOG", str(tmp_path / "file" / "log"))
+    assert run(["models", "--json"]) == 0
+    captured = capsys.readouterr()
+    [model] = json.loads(captured.out)["models"]
+    assert model["facts"]["architecture"] == "llama"
+    assert captured.err.count("note: No log is kept: ") == 1 and "set LOCALSPEC_LOG" in captured.err
