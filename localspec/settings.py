@@ -136,14 +136,17 @@ class ModelsGroup(_Group):
     @field_validator("folders", mode="before")
     @classmethod
     def _part(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        if value.lstrip().startswith("["):
+        if isinstance(value, str) and value.lstrip().startswith("["):
             try:
-                return json.loads(value)
+                value = json.loads(value)
             except (ValueError, RecursionError):
                 raise PydanticCustomError("json_expected", "Input should be a valid JSON list of folders") from None
-        return [part for part in value.split(os.pathsep) if part]
+        elif isinstance(value, str):
+            value = [part for part in value.split(os.pathsep) if part]
+        # Pydantic would speak of tuples and of Python's classes.
+        if not isinstance(value, list | tuple) or not all(isinstance(part, str | Path) for part in value):
+            raise PydanticCustomError("folders_expected", "Input should be a list of folders, each of them a text")
+        return value
 
     @field_validator("folders")
     @classmethod

@@ -208,17 +208,21 @@ def _cost_notes(target: ModelFacts, draft: ModelFacts) -> list[str]:
     params, draft_params = target.num_active_params, draft.num_active_params
     if target.num_experts > 1 and 0 < params < USEFUL_RATIO * draft_params:
         return [
-            f"of the target's {_billions(target.num_params)} parameters a token uses {_billions(params)}, only "
-            f"{params / draft_params:.1f} times the draft's {_billions(draft_params)}; "
+            f"of the target's {_billions(target.num_params)} parameters a token uses {_billions(params)}, "
+            f"{_compared(params, draft_params)} the draft's {_billions(draft_params)}; "
             f"drafting seldom pays below {USEFUL_RATIO} times"
         ]
     read, draft_read = target.active_bytes, draft.active_bytes
     if 0 < read < USEFUL_RATIO * draft_read:
         return [
-            f"a step of the target reads {_size(read)}, only {read / draft_read:.1f} times the draft's "
+            f"a step of the target reads {_size(read)}, {_compared(read, draft_read)} the draft's "
             f"{_size(draft_read)}; drafting seldom pays below {USEFUL_RATIO} times"
         ]
     return []
+
+
+def _compared(target: int, draft: int) -> str:
+    return "less than" if target < draft else f"only {target / draft:.1f} times"
 
 
 def _billions(count: int) -> str:

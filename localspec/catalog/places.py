@@ -52,7 +52,8 @@ def folder_notes(models: ModelsGroup) -> tuple[str, ...]:
     notes = []
     for folder in models.folders:
         if not _is_folder(folder):
-            notes.append(f"The folder {folder} of the settings is not there.")
+            is_there = os.path.lexists(folder)
+            notes.append(f"The folder {folder} of the settings is {'no folder' if is_there else 'not there'}.")
         elif not os.access(folder, os.R_OK | os.X_OK):
             notes.append(f"The folder {folder} of the settings cannot be read.")
     return tuple(notes)
@@ -61,11 +62,12 @@ def folder_notes(models: ModelsGroup) -> tuple[str, ...]:
 def hugging_face_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the Hugging Face cache by the rules of huggingface_hub/constants.py, which is slow to import.
 
-    `~` and `$NAME` inside the variables mean what they mean in this process.
+    `~` and `$NAME` inside the variables mean what they mean in this process. Empty ones count as not set, where
+    huggingface_hub would take them for the current folder.
     """
-    cache = environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))
-    home = _expanded(environ.get("HF_HOME", os.path.join(cache, "huggingface")))
-    hub = environ.get("HF_HUB_CACHE", environ.get("HUGGINGFACE_HUB_CACHE", os.path.join(home, "hub")))
+    cache = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    home = _expanded(environ.get("HF_HOME") or os.path.join(cache, "huggingface"))
+    hub = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
     return Path(_expanded(hub))
 
 

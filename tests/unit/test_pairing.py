@@ -130,6 +130,8 @@ def test_a_draft_that_is_not_much_cheaper() -> None:
     verdict = check(ours=header("target.gguf", 10**9), theirs=header("draft.gguf", 5 * 10**8))
     assert verdict.status == "PAIR_WITH_NOTE"
     assert verdict.notes[0].startswith("a step of the target reads 3.7 GiB, only 2.0 times the draft's 1.9 GiB")
+    verdict = check(ours=header("target.gguf", 10**6), theirs=header("draft.gguf", 10**9))
+    assert verdict.notes[0].startswith("a step of the target reads 3.8 MiB, less than the draft's 3.7 GiB")
 
 
 def test_a_mixture_with_few_active_parameters() -> None:
