@@ -19,7 +19,7 @@ from localspec.catalog.hub.failures import (
     too_slow,
 )
 from localspec.catalog.hub.transport import MAX_REDIRECTS, is_hub, timeout
-from localspec.errors import LocalspecError, SettingsError
+from localspec.errors import SettingsError
 
 if TYPE_CHECKING:
     import httpx2
@@ -30,6 +30,7 @@ DEADLINE_S = 60.0
 MAX_ANSWER_BYTES = 16 << 20
 """Of text, unpacked. The listing of a repository with 50,000 files is shorter; parsed, it takes 20 times as much."""
 
+_PIECE_BYTES = 1 << 18
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -46,8 +47,8 @@ def ask_api(
         asked: for messages.
 
     Raises:
-        LocalspecError: the Hub refused, or its answer is too long, too slow or no answer of an API.
-        Exception: whatever httpx2 raises where the Hub cannot be reached.
+        LocalspecError: the Hub refused, or its answer is too long or too slow.
+        Exception: whatever httpx2 raises where the Hub cannot be reached, and zlib or json where it is no answer.
     """
     session = _session()
     until = time.monotonic() + DEADLINE_S
@@ -104,16 +105,11 @@ def _document(response: httpx2.Response, until: float, asked: Asked) -> Any:
             raise too_long(asked, MAX_ANSWER_BYTES)
         if time.monotonic() > until:
             raise too_slow(asked, DEADLINE_S)
-    failure: LocalspecError | None = None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        failure = not_the_hub(asked)
-    raise failure
+    return json.loads(text)
 
 
 def _unpacked(response: httpx2.Response, asked: Asked) -> Iterator[bytes]:
-    """Yield the body; of one that is packed never more than one byte beyond the limit at once."""
+    """Yield the body, unpacked in small pieces whatever it unpacks to."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding in ("", "identity"):
         yield from response.iter_raw()
@@ -122,11 +118,12 @@ def _unpacked(response: httpx2.Response, asked: Asked) -> Iterator[bytes]:
         raise not_the_hub(asked)
     unpacker = zlib.decompressobj(_GZIP)
     for piece in response.iter_raw():
-        try:
-            unpacked = unpacker.decompress(piece, MAX_ANSWER_BYTES + 1)
-        except zlib.error:
-            break
-        yield unpacked
-    else:
-        return
-    raise not_the_hub(asked)
+        is_more = True
+        while is_more and not unpacker.eof:
+            unpacked = unpacker.decompress(piece, _PIECE_BYTES)
+            yield unpacked
+            piece = unpacker.unconsumed_tail
+            # A full piece may not have been all that these bytes unpack to.
+            is_more = bool(piece) or len(unpacked) == _PIECE_BYTES
+        if unpacker.eof:
+            return

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from localspec.catalog.hub.locks import BlobLock, lock_path
 from localspec.catalog.hub.regular_file import read_regular
+from localspec.catalog.places import hugging_face_folder
 from localspec.errors import DownloadError, LocalspecError, UsageError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}", re.ASCII)
@@ -42,9 +43,7 @@ class CachedFile:
 
 def hub_cache() -> Path:
     """Return huggingface_hub's cache folder, which HF_HUB_CACHE and HF_HOME move. Nothing is made."""
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE).absolute()
+    return hugging_face_folder().absolute()
 
 
 def repo_folder(cache: Path, repo: str) -> Path:

@@ -13,6 +13,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from localspec import __version__
 from localspec.catalog.hub.api import DEADLINE_S, ask_api, unusable_network
+from localspec.catalog.hub.environment import import_library, origin
 from localspec.catalog.hub.failures import (
     Asked,
     ForeignRefusalError,
@@ -29,7 +30,6 @@ from localspec.catalog.hub.transport import (
     RangeRequest,
     is_hub,
     open_range,
-    origin,
     settle_library,
     timeout,
 )
@@ -58,7 +58,9 @@ class Hub:
 
         Raises:
             HubError: the endpoint is no web address.
+            SettingsError: an environment variable by which the Hub is reached is wrong.
         """
+        import_library()
         from huggingface_hub import constants
 
         settle_library()

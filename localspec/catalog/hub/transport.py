@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
+from localspec.catalog.hub.environment import origin
 from localspec.catalog.hub.failures import (
     Asked,
     ForeignRefusalError,
@@ -28,7 +29,6 @@ _CONNECT_S = 5.0
 _MAX_CHUNK_BYTES = 1 << 20
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)", re.ASCII)
 _HUB_HOSTS = ("huggingface.co", "hf.co")
-_PORTS = {"http": 80, "https": 443}
 
 
 def timeout() -> httpx2.Timeout:
@@ -49,18 +49,6 @@ def settle_library() -> None:
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL + 1)
     for name in ("httpx2", "httpcore2"):
         logging.getLogger(name).setLevel(logging.WARNING)
-
-
-def origin(url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port of an address.
-
-    Raises:
-        ValueError: it has none, or is not of http or https.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError("no web address")
-    return parts.scheme, parts.hostname.lower(), parts.port or _PORTS[parts.scheme]
 
 
 def is_hub(url: str, endpoint: str) -> bool:
