@@ -24,9 +24,13 @@ from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.cli.transfers import transfer_printer
 from localspec.engine.interface import Engine
-from localspec.errors import UsageError
+from localspec.errors import LocalspecError, UsageError
+from localspec.planning.plan import MemoryPlan
+from localspec.session.fit import plan_record
+from localspec.session.journal import write_note
 from localspec.session.library import local_models, read_library, scan_models
-from localspec.session.pulling import PAIRED, PullPlan, plan_pull
+from localspec.session.loading import context_settings, draft_context_settings, reserve_bytes
+from localspec.session.pulling import PAIRED, PullPlan, fit_of, plan_pull
 from localspec.session.records import encode_record
 from localspec.settings import Settings, load_settings
 
@@ -46,7 +50,10 @@ def run_pull(services: Services, reference: str, draft: str, is_forced: bool, is
         try:
             with progress(notices_console(), "asking the Hub") as report:
                 plan = interruptions.run(_plan(engine, hub, settings, reference, draft, report))
+                report("measuring whether it fits", 1.0, "")
+                memory = interruptions.run(_measure(engine, settings, plan))
             show_plan(console, plan)
+            show_fit(console, plan, memory)
             check_plan(plan, is_forced)
             if not is_sure and plan.missing_bytes and sys.stdin is not None and sys.stdin.isatty():
                 with interruptions.allowed():
@@ -65,7 +72,7 @@ def run_pull(services: Services, reference: str, draft: str, is_forced: bool, is
         names = _names(settings, paths)
         _show_result(console, plan, names)
         if is_json:
-            print(encode_record(pull_record(plan, paths, names)))
+            print(encode_record(pull_record(plan, paths, names, memory)))
         return EXIT_DONE
 
 
@@ -82,6 +89,17 @@ async def _plan(engine: Engine, hub: Hub, settings: Settings, reference: str, dr
         stepper(report),
         lambda note: say_notice(f"note: {one_line(note)}"),
     )
+
+
+async def _measure(engine: Engine, settings: Settings, plan: PullPlan) -> MemoryPlan | None:
+    try:
+        return await fit_of(
+            engine, plan, context_settings(settings), draft_context_settings(settings), reserve_bytes(settings)
+        )
+    except LocalspecError as error:
+        # Whether to fetch is not for the plan to say.
+        write_note(f"No memory plan for {plan.target.label}: {error.message}")
+        return None
 
 
 async def _fetch(hub: Hub, plan: PullPlan, report: Report) -> tuple[Path, ...]:
@@ -128,6 +146,18 @@ def show_plan(console: Console, plan: PullPlan) -> None:
         say(console, one_line(plan.remark))
 
 
+def show_fit(console: Console, plan: PullPlan, memory: MemoryPlan | None) -> None:
+    """Print whether what is to be fetched fits into this machine's memory, with the context of the settings."""
+    if memory is None:
+        say(console, "Whether it fits into memory could not be measured; the log file says why.")
+        return
+    say(console, one_line(memory.sentence))
+    if memory.verdict != "FITS":
+        drafting = ("--draft", plan.draft.label) if plan.draft is not None else ()
+        say(console, "What could be done about it:")
+        console.print(f"  {command_line('localspec', 'fit', plan.target.label, *drafting)}", soft_wrap=True)
+
+
 def _grid(plan: PullPlan, shown: Name) -> Table:
     grid = table("To fetch", "", "Size", "Still to come")
     grid.columns[1].justify = "left"
@@ -151,7 +181,9 @@ def _show_result(console: Console, plan: PullPlan, names: tuple[str, ...]) -> No
     console.print(f"  {command_line('localspec', 'bench', names[0], *drafting)}", soft_wrap=True)
 
 
-def pull_record(plan: PullPlan, paths: tuple[Path, ...], names: tuple[str, ...]) -> dict[str, Any]:
+def pull_record(
+    plan: PullPlan, paths: tuple[Path, ...], names: tuple[str, ...], memory: MemoryPlan | None
+) -> dict[str, Any]:
     """Return the document of `pull --json`."""
     models = [
         {
@@ -173,4 +205,5 @@ def pull_record(plan: PullPlan, paths: tuple[Path, ...], names: tuple[str, ...])
         "draft_here": plan.draft_here or None,
         "verdict": None if plan.verdict is None else verdict_record(plan.verdict),
         "remark": plan.remark or None,
+        "fit": None if memory is None else plan_record(memory),
     }

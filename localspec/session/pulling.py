@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING
 from localspec.catalog.curated import CuratedPair
 from localspec.catalog.pairing import PairVerdict
 from localspec.engine.interface import Engine
+from localspec.engine.values import ContextSettings
 from localspec.errors import LocalspecError
+from localspec.planning.plan import MemoryPlan, make_plan
 from localspec.session.candidates import Candidate, find_candidates
+from localspec.session.fit import wishes_of
+from localspec.session.footprints import ProbeEngine
 from localspec.session.header_questions import ask_verdicts
 from localspec.session.library import ModelEntry
-from localspec.session.located import LocatedModel, OnStep, locate_on_hub
+from localspec.session.located import LocatedModel, OnStep, locate_offer, locate_on_hub
+from localspec.session.memory_devices import machine_devices
 
 if TYPE_CHECKING:
     from localspec.catalog.hub.client import Hub
@@ -47,6 +52,9 @@ class PullPlan:
     """On target and draft."""
     remark: str
     """Why this draft, or why none."""
+    target_header: Path
+    """The file that holds the target's header; likewise the draft's."""
+    draft_header: Path | None = None
 
     @property
     def parts(self) -> tuple[PlannedPart, ...]:
@@ -88,22 +96,44 @@ async def plan_pull(
     target = await locate_on_hub(hub, reference, on_step)
     part = _part(target.label, *_download(target))
     if draft == "none":
-        return PullPlan(part, None, "", None, "")
+        return PullPlan(part, None, "", None, "", target.path)
     if draft != "auto":
         other = await locate_on_hub(hub, draft, on_step)
         verdict = (await ask_verdicts(engine, target.path, [other.path]))[other.path]
         if isinstance(verdict, LocalspecError):
             verdict = PairVerdict("UNKNOWN", verdict.message.removesuffix("."))
-        return PullPlan(part, _part(other.label, *_download(other)), "", verdict, "")
+        return PullPlan(part, _part(other.label, *_download(other)), "", verdict, "", target.path, other.path)
     candidates = await find_candidates(
         engine, target.as_target(), curated=curated, local=local, hub=hub, on_progress=on_step, on_note=on_note
     )
     best = next((one for one in candidates if one.is_runnable and one.method == "draft" and _is_pair(one)), None)
     if best is None:
-        return PullPlan(part, None, "", None, _why_none(candidates))
+        return PullPlan(part, None, "", None, _why_none(candidates), target.path)
     if best.download is None:
-        return PullPlan(part, None, best.label, best.verdict, best.reason)
-    return PullPlan(part, _part(best.label, *best.download), "", best.verdict, best.reason)
+        return PullPlan(part, None, best.label, best.verdict, best.reason, target.path, best.path)
+    # Its header was fetched to judge it, so that this asks the Hub for nothing more.
+    chosen = await locate_offer(hub, *best.download, on_step)
+    return PullPlan(part, _part(best.label, *best.download), "", best.verdict, best.reason, target.path, chosen.path)
+
+
+async def fit_of(
+    engine: Engine, plan: PullPlan, context: ContextSettings, draft_context: ContextSettings, reserve_bytes: int
+) -> MemoryPlan:
+    """Return whether what is to be fetched fits into this machine's memory, by its headers.
+
+    Args:
+        engine: measures it.
+        plan: what is to be fetched.
+        context: the target's, as a load would have it; likewise the draft's.
+        reserve_bytes: kept free on each device.
+
+    Raises:
+        LocalspecError: llama.cpp could not say what the models take.
+    """
+    devices = await machine_devices(engine, reserve_bytes)
+    measure = ProbeEngine(engine).measure(plan.target_header, plan.draft_header)
+    wishes = wishes_of(context, None if plan.draft_header is None else draft_context)
+    return await make_plan(devices, measure, wishes, with_offers=False)
 
 
 def _is_pair(candidate: Candidate) -> bool:

@@ -336,3 +336,17 @@ def test_a_command_that_is_advised_can_be_typed(
     )
     assert shown.stdout.splitlines() == ["pair", "my $(touch gone) model"]
     assert json.loads(command("show", str(odd), "--json").out)["name"] == "my $(touch gone) model"
+
+
+def test_the_plan_says_whether_it_fits_before_anything_is_fetched(
+    hub: TestHub, files: Files, command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_models(hub, files)
+    monkeypatch.setenv("LOCALSPEC_MEMORY__RESERVE_GIB", "1024")
+    outcome = command("pull", TARGET, "--draft", "none", "--json")
+    assert outcome.code == 0
+    assert "does not fit" in outcome.err.lower()
+    assert f"localspec fit {TARGET}" in outcome.err
+    assert outcome.document["fit"]["verdict"] == "DOES_NOT_FIT"
+    monkeypatch.delenv("LOCALSPEC_MEMORY__RESERVE_GIB")
+    assert command("pull", TARGET, "--draft", "none", "--json").document["fit"]["verdict"] == "FITS"

@@ -28,7 +28,7 @@ def part(repo: str, mib: int, missing: int | None = None) -> PlannedPart:
     return PlannedPart(f"{repo}:Q4_0", listing, Offer("Q4_0", "model", (file,)), left * MIB)
 
 
-PLAN = PullPlan(part("o/target", 900), part("o/draft", 90), "", PairVerdict("PAIR", ""), "")
+PLAN = PullPlan(part("o/target", 900), part("o/draft", 90), "", PairVerdict("PAIR", ""), "", Path("header.gguf"))
 
 
 def shown(plan: PullPlan) -> str:
@@ -82,7 +82,7 @@ def test_pairs_are_not_refused() -> None:
 
 
 def test_the_record_names_hashes_and_roles() -> None:
-    record = pull_record(PLAN, (Path("/t.gguf"), Path("/d.gguf")), ("target name", "draft name"))
+    record = pull_record(PLAN, (Path("/t.gguf"), Path("/d.gguf")), ("target name", "draft name"), None)
     assert [(model["role"], model["name"], model["path"]) for model in record["models"]] == [
         ("target", "target name", "/t.gguf"),
         ("draft", "draft name", "/d.gguf"),
