@@ -13,6 +13,7 @@ LocalspecError
 │   └── AccessError   the Hub wants a token, or one that may read this repository
 ├── DownloadError     a file could not be fetched whole
 │   └── DiskFullError there is no room for it
+├── StoreError        what is kept could not be read or written
 └── EngineDiedError   the engine process ended without being asked to
 """
 
@@ -76,3 +77,7 @@ class DownloadError(LocalspecError):
 
 class DiskFullError(DownloadError):
     """There is no room for a file."""
+
+
+class StoreError(LocalspecError):
+    """What is kept could not be read or written."""
