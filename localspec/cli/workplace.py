@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from localspec.catalog.found_model import FoundModel
+from localspec.catalog.pairing import PairVerdict
 from localspec.cli.advice import command_line
 from localspec.cli.errand import stepper
 from localspec.cli.fit_options import FitChoice
@@ -20,6 +21,7 @@ from localspec.planning.sizes import parse_size
 from localspec.session.arguments import find_local
 from localspec.session.fit import wishes_of
 from localspec.session.footprints import ProbeEngine
+from localspec.session.header_questions import ask_verdicts
 from localspec.session.library import local_models
 from localspec.session.loading import context_settings, draft_context_settings, reserve_bytes
 from localspec.session.located import LocatedModel, local_model, locate_offer
@@ -76,7 +78,11 @@ class Workplace:
         if argument is None:
             return None
         if argument != AUTO:
-            return await locate(self.services, argument, self.found_draft, report)
+            draft = await locate(self.services, argument, self.found_draft, report)
+            verdict = (await ask_verdicts(engine, target.path, [draft.path]))[draft.path]
+            if isinstance(verdict, PairVerdict) and verdict.status == "NO_PAIR":
+                self.notes.append(f"They are no pair, so this draft cannot draft for it: {verdict.reason}.")
+            return draft
         # For a model that is here, the drafts that are here will do: nothing about it calls for the network.
         candidates = await candidates_for(
             self.services, engine, self.settings, target, not target.is_remote, report, self.notes.append

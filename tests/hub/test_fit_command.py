@@ -9,6 +9,7 @@ import pytest
 
 from tests.hub.commanding import (
     DRAFT,
+    FOREIGN,
     TARGET,
     TARGET_FILE,
     CommandLine,
@@ -72,3 +73,11 @@ def test_the_matrix_reads_each_header_once(hub: TestHub, files: Files, command: 
 def test_a_quantisation_that_is_not_there_is_said(hub: TestHub, files: Files, command: CommandLine) -> None:
     add_models(hub, files)
     assert "It has F32" in command("fit", f"{TARGET}:Q2_K").fails().err
+
+
+def test_two_that_are_no_pair_are_measured_and_told_so(hub: TestHub, files: Files, command: CommandLine) -> None:
+    add_models(hub, files)
+    document = command("fit", TARGET, "--draft", FOREIGN, "--n-ctx", "512", "--json").document
+    assert any("no pair" in note for note in document["notes"])
+    paired = command("fit", TARGET, "--draft", f"{DRAFT}:F32", "--n-ctx", "512", "--json").document
+    assert not any("no pair" in note for note in paired["notes"])
