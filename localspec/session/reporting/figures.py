@@ -1,0 +1,63 @@
+"""Numbers as a report writes them. None is a dash."""
+
+from __future__ import annotations
+
+from localspec.session.reporting.series import Interval
+
+DASH = "\N{EN DASH}"
+
+
+def rate(tps: float | None) -> str:
+    """Return tokens per second."""
+    return DASH if tps is None else f"{tps:.0f}" if tps >= 99.5 else f"{tps:.1f}"
+
+
+def share(fraction: float | None) -> str:
+    """Return a fraction in percent."""
+    return DASH if fraction is None else f"{fraction:.0%}"
+
+
+def times(factor: float | None) -> str:
+    """Return a factor, such as `1.42x`."""
+    return DASH if factor is None else f"{factor:.2f}x"
+
+
+def times_with_interval(found: Interval | None) -> str:
+    """Return a factor with its interval, such as `1.42x (1.31 to 1.50)`."""
+    if found is None:
+        return DASH
+    return times(found.median) + _span(found, 2)
+
+
+def rate_with_interval(found: Interval | None) -> str:
+    """Return tokens per second with the interval."""
+    if found is None:
+        return DASH
+    return rate(found.median) + _span(found, 0 if found.median >= 99.5 else 1)
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return a time in milliseconds."""
+    if seconds is None:
+        return DASH
+    value = 1000.0 * seconds
+    return f"{value:.0f} ms" if value >= 99.5 else f"{value:.1f} ms" if value >= 0.95 else f"{value:.2f} ms"
+
+
+def size(num_bytes: float | None) -> str:
+    """Return a size in MiB, or in GiB from one on."""
+    if num_bytes is None:
+        return DASH
+    mib = num_bytes / 2**20
+    return f"{mib / 1024.0:.2f} GiB" if mib >= 1024.0 else f"{mib:.0f} MiB" if mib >= 9.95 else f"{mib:.1f} MiB"
+
+
+def count(number: float | None) -> str:
+    """Return a whole number."""
+    return DASH if number is None else f"{number:.0f}"
+
+
+def _span(found: Interval, digits: int) -> str:
+    if found.low is None or found.high is None:
+        return ""
+    return f" ({found.low:.{digits}f} to {found.high:.{digits}f})"

@@ -1,0 +1,91 @@
+"""Titles of pictures, each a sentence that states what the picture shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localspec.session.arms import BASELINE_NAME
+from localspec.session.reporting.figures import rate, share, times
+from localspec.session.reporting.rate_traces import RateTraces
+from localspec.session.reporting.series import AcceptedLengths, ArmSpeed, PositionAcceptance, TimeSplit, VerifyPoint
+
+
+def speedup_finding(speeds: Sequence[ArmSpeed]) -> str:
+    """Return on how many workloads drafts are clearly faster, and where most."""
+    compared = [speed for speed in speeds if speed.speedup is not None]
+    workloads = list(dict.fromkeys(speed.workload for speed in compared))
+    faster = [speed for speed in compared if speed.verdict == "faster"]
+    slower = [speed for speed in compared if speed.verdict == "slower"]
+    if faster:
+        best = max(faster, key=_median)
+        where = list(dict.fromkeys(speed.workload for speed in faster))
+        much = f"{best.arm} is {times(_median(best))} as fast as {BASELINE_NAME}"
+        if len(workloads) == 1:
+            return f"On {best.workload}, {much}"
+        if len(where) == len(workloads):
+            return f"Drafts are faster on all {len(workloads)} workloads: on {best.workload}, {much}"
+        return f"Drafts are faster on {len(where)} of {len(workloads)} workloads: on {best.workload}, {much}"
+    if slower and len(slower) == len(compared):
+        worst = min(slower, key=_median)
+        return f"Drafts make it slower here: down to {times(_median(worst))} with {worst.arm} on {worst.workload}"
+    if slower:
+        return "Drafts are nowhere clearly faster here, and slower on some workloads"
+    return "No clear difference between drafts and none"
+
+
+def rate_finding(workload: str, found: RateTraces) -> str:
+    """Return how fast the arms wrote."""
+    rates = [(trace.arm, trace.median_tps) for trace in found.traces if trace.median_tps is not None]
+    if not rates:
+        return f"{workload}: tokens per second in the course of an answer"
+    fastest = max(rates, key=lambda item: item[1])
+    others = [f"{arm} {rate(tps)}" for arm, tps in rates if arm != fastest[0]]
+    rest = f", {', '.join(others)}" if others else ""
+    return f"{workload}: {fastest[0]} writes {rate(fastest[1])} tokens per second{rest}"
+
+
+def time_finding(workload: str, splits: Sequence[TimeSplit]) -> str:
+    """Return what the drafts cost and what they spare."""
+    baseline = next((split for split in splits if split.arm == BASELINE_NAME), None)
+    drafting = [split for split in splits if split.arm != BASELINE_NAME]
+    if baseline is None or not drafting:
+        return f"{workload}: where the time of a token goes"
+    most = max(drafting, key=lambda split: split.draft_s / split.total_s)
+    spared = 1.0 - most.verify_s / baseline.verify_s if baseline.verify_s > 0.0 else 0.0
+    drafts = share(most.draft_s / most.total_s)
+    if spared > 0.0:
+        return f"{workload}: {most.arm} spares {share(spared)} of the target's time and spends {drafts} on drafts"
+    return f"{workload}: {most.arm} spares the target no time and spends {drafts} on drafts"
+
+
+def acceptance_finding(workload: str, found: Sequence[PositionAcceptance]) -> str:
+    """Return how far the drafts of the arm with the best first token get."""
+    best = max(found, key=lambda arm: arm.of_all_rounds[0])
+    first, last = best.of_all_rounds[0], best.of_all_rounds[-1]
+    if len(best.of_all_rounds) == 1:
+        return f"{workload}: of {best.arm}'s drafted tokens {share(first)} are accepted"
+    last_place = len(best.of_all_rounds)
+    return (
+        f"{workload}: {best.arm}'s first token is accepted in {share(first)} of rounds, token {last_place} in "
+        f"{share(last)}"
+    )
+
+
+def verify_finding(points: Sequence[VerifyPoint]) -> str:
+    """Return what the widest pass costs."""
+    widest = points[-1]
+    tokens = "1 draft token" if widest.num_checked == 1 else f"{widest.num_checked} draft tokens"
+    return (
+        f"A pass that checks {tokens} takes {widest.cost:.1f} plain steps, and can give up to {widest.num_checked + 1}"
+        " tokens"
+    )
+
+
+def length_finding(workload: str, found: Sequence[AcceptedLengths]) -> str:
+    """Return tokens per round."""
+    parts = [f"{arm.arm} {arm.tokens_per_round:.2f}" for arm in found]
+    return f"{workload}: a round with drafts gives {', '.join(parts)} tokens on average"
+
+
+def _median(speed: ArmSpeed) -> float:
+    return speed.speedup.median if speed.speedup is not None else 0.0
