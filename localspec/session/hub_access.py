@@ -18,6 +18,9 @@ FetchHeader = Callable[["Hub", RepoListing, Offer], Awaitable[Path]]
 NUM_HITS = 100
 """Answers asked of one search: the small siblings of a well-known model are seldom the most fetched."""
 
+PATIENCE_S = 90.0
+"""For all that is asked of one repository: a slow one must not hold up what is known of the others."""
+
 _Answer = TypeVar("_Answer")
 
 

@@ -14,8 +14,8 @@ from localspec.catalog.facts import ModelFacts
 from localspec.catalog.families import Family, is_same_line, parse_family
 from localspec.catalog.hub.values import Offer, OfferKind, RepoHit, RepoListing
 from localspec.catalog.pairing import PairMethod
-from localspec.errors import LocalspecError, OfflineError, UsageError
-from localspec.session.hub_access import HubAccess
+from localspec.errors import HubError, LocalspecError, OfflineError, UsageError
+from localspec.session.hub_access import PATIENCE_S, HubAccess
 from localspec.session.hub_hits import best_hits, families_of_hit, model_key, searches
 
 if TYPE_CHECKING:
@@ -257,17 +257,21 @@ async def _conversion_of(base: str, access: HubAccess) -> str:
 async def _remote(repo: str, access: HubAccess, method: PairMethod = "draft", pattern: str = "") -> Nomination:
     nomination = Nomination("hub", repo, (repo,))
     try:
-        listing = await access.listing(repo)
-        offer = pick_offer(listing, method, pattern)
-        nomination = replace(
-            nomination,
-            label=f"{repo}:{offer.quantisation}" + ("" if offer.kind == "model" else f" ({offer.kind})"),
-            names=(*listing.base_models, repo),
-            download=(listing, offer),
-        )
-        return replace(nomination, path=await access.header(listing, offer))
+        async with asyncio.timeout(PATIENCE_S):
+            listing = await access.listing(repo)
+            offer = pick_offer(listing, method, pattern)
+            nomination = replace(
+                nomination,
+                label=f"{repo}:{offer.quantisation}" + ("" if offer.kind == "model" else f" ({offer.kind})"),
+                names=(*listing.base_models, repo),
+                download=(listing, offer),
+            )
+            return replace(nomination, path=await access.header(listing, offer))
     except LocalspecError as error:
         return _without_answer(nomination, error, access)
+    except TimeoutError:
+        slow = HubError(f"its header did not come within {PATIENCE_S:.0f} seconds")
+        return _without_answer(nomination, slow, access)
 
 
 def _without_answer(nomination: Nomination, error: LocalspecError, access: HubAccess) -> Nomination:

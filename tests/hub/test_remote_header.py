@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from localspec.catalog.hub import remote_header
 from localspec.catalog.hub.client import Hub
 from localspec.catalog.hub.failures import TransientHubError
 from localspec.catalog.hub.offers import choose_offer
@@ -88,7 +92,8 @@ async def test_a_split_models_headers_lie_in_one_folder(hub: TestHub, tmp_path: 
     for name, head in zip(names, heads, strict=True):
         hub.add_virtual(REPO, name, 9 * GIB, head)
     path = await fetched(tmp_path)
-    assert [found.name for found in sorted(path.parent.iterdir())] == [name.removeprefix("Q8_0/") for name in names]
+    found = sorted(found.name for found in path.parent.iterdir() if found.suffix == ".gguf")
+    assert found == [name.removeprefix("Q8_0/") for name in names]
     assert path.name == "m-Q8_0-00001-of-00010.gguf"
     sent = sum(request.bytes_sent for request in hub.requests if "/resolve/" in request.path)
     assert sent <= sum(map(len, heads)) + SPARE_BYTES
@@ -121,7 +126,97 @@ async def test_what_is_there_is_used_without_a_request(hub: TestHub, tmp_path: P
         assert not hub.requests
     hub.replace(REPO, "m-F16.gguf", header(300, 9, 4) + bytes(9000))
     assert await fetched(tmp_path) != first
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".gguf"]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix not in (".gguf", ".seal")]
+
+
+def zeros(path: Path) -> None:
+    size = path.stat().st_size
+    path.write_bytes(b"")
+    os.truncate(path, size)
+
+
+def one_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+
+
+def shorter(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "x").write_text("x")
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def no_seal(path: Path) -> None:
+    (seal,) = path.parent.glob(".*.seal")
+    seal.unlink()
+
+
+def pipe_for_seal(path: Path) -> None:
+    (seal,) = path.parent.glob(".*.seal")
+    pipe(seal)
+
+
+def folder_for_seal(path: Path) -> None:
+    (seal,) = path.parent.glob(".*.seal")
+    folder(seal)
+
+
+@pytest.mark.parametrize(
+    "damage", [zeros, one_bit, shorter, folder, link, pipe, no_seal, pipe_for_seal, folder_for_seal]
+)
+async def test_a_damaged_header_is_fetched_again_once(
+    hub: TestHub, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    head = header(300, 9, 3)
+    hub.add_repo(REPO, {"m-F16.gguf": head + bytes(9000)})
+    path = await fetched(tmp_path)
+    damage(path)
+    assert await fetched(tmp_path) == path
+    assert path.is_file() and not path.is_symlink() and start_of(path, len(head)) == head
+    hub.forget()
+    assert await fetched(tmp_path) == path
+    assert not hub.requests_for("m-F16.gguf")
+
+
+async def test_a_header_that_drips_is_given_up(hub: TestHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localspec.catalog.hub.remote_header._GRACE_S", 0.2)
+    monkeypatch.setattr("localspec.catalog.hub.remote_header._FILE_S", 0.0)
+    hub.add_repo(REPO, {"m-F16.gguf": header(3000, 9, 3) + bytes(9000)})
+    hub.fault("m-F16.gguf", method="GET", bytes_per_s=1000)
+    with pytest.raises(TransientHubError, match="comes too slowly"):
+        await fetched(tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+async def test_whoever_sends_quickly_enough_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments: list[float] = []
+
+    class Limit:
+        def reschedule(self, moment: float) -> None:
+            moments.append(moment)
+
+    monkeypatch.setattr(remote_header, "_LONGEST_S", 100.0)
+    patience = remote_header._Patience(cast("asyncio.Timeout", Limit()), 10)
+    for _ in range(4):
+        patience.note(16 << 10)
+    patience.note(1 << 30)
+    begun = moments[0] - 40.0
+    assert [moment - begun for moment in moments] == pytest.approx([40.0, 42.0, 44.0, 46.0, 48.0, 100.0])
 
 
 async def test_progress_is_told(hub: TestHub, tmp_path: Path) -> None:

@@ -283,6 +283,19 @@ async def test_names_that_tell_nothing_search_nothing() -> None:
     assert notes == ["The target's names tell no family, so the Hub was not searched for smaller models of it."]
 
 
+async def test_one_slow_repository_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow_for_one(hub: Hub, listing: RepoListing, offer: Offer) -> Path:
+        if listing.repo.startswith("slow/"):
+            await asyncio.Event().wait()
+        return await fetch(hub, listing, offer)
+
+    monkeypatch.setattr("localspec.session.nominations.PATIENCE_S", 0.05)
+    hub = FakeHub([hit("slow/Qwen3-0.6B-GGUF"), hit("o/Qwen3-1.7B-GGUF")])
+    found = await find_candidates(engine(), TARGET, hub=as_hub(hub), fetch=slow_for_one)
+    assert labels(found) == ["o/Qwen3-1.7B-GGUF:Q4_K_M", "n-grams of the text"]
+    assert "did not come within" in one(found, "slow/Qwen3-0.6B-GGUF:Q4_K_M").refusal
+
+
 async def test_cancelling_ends_the_search() -> None:
     started = asyncio.Event()
 

@@ -5,6 +5,7 @@ It is written to a sparse file of the model's real size, which llama.cpp's own p
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import os
@@ -13,16 +14,18 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from localspec.catalog.gguf_walk import HeaderWalk
 from localspec.catalog.hub.client import Hub
 from localspec.catalog.hub.failures import TransientHubError
-from localspec.catalog.hub.header_store import prune_headers
+from localspec.catalog.hub.header_store import clear_way, is_intact, prune_headers, seal_header
 from localspec.catalog.hub.listing import is_safe_path
 from localspec.catalog.hub.sparse import extend_sparse, is_too_large
-from localspec.catalog.hub.values import Offer, RemoteFile, RepoFile, RepoListing
+from localspec.catalog.hub.threads import in_daemon_thread
+from localspec.catalog.hub.values import Offer, RemoteFile, RepoListing
 from localspec.catalog.progress import OnTransfer, TransferProgress
 from localspec.errors import DiskFullError, DownloadError, HubError, LocalspecError
 from localspec.paths import cache_dir
@@ -40,13 +43,20 @@ _MAX_REQUESTS = 200
 _SUFFIX = ".part"
 _STALE_S = 3600.0
 
+_GRACE_S = 30.0
+_FILE_S = 1.0
+"""More for each file: a split model may have hundreds, with two requests each."""
+_LEAST_BYTES_PER_S = 8 << 10
+_LONGEST_S = 900.0
+
 
 async def fetch_header(
     hub: Hub, listing: RepoListing, offer: Offer, folder: Path | None = None, on_progress: OnTransfer | None = None
 ) -> Path:
     """Return the sparse file of an offer's first file; further files of a split model lie beside it.
 
-    What an earlier call fetched is used again without a request, as long as the content on the Hub is the same.
+    What an earlier call fetched is used again without a request, as long as the content on the Hub is the same and the
+    header is not damaged. A Hub that sends less than 8 KiB/s is given up.
 
     Args:
         hub: to be asked.
@@ -62,10 +72,40 @@ async def fetch_header(
     """
     store = folder or cache_dir() / "headers"
     place = store / _folder_name(listing, offer)
+    try:
+        async with asyncio.timeout(_GRACE_S) as limit:
+            return await _fetch_all(hub, listing, offer, place, _Patience(limit, len(offer.files)), on_progress)
+    except TimeoutError:
+        pass
+    raise TransientHubError(
+        f"The header of {listing.repo}/{offer.files[0].path} comes too slowly; it was given up.",
+        "Try again when the network or the Hub is less busy.",
+    )
+
+
+class _Patience:
+    """Moves the moment at which an answer is given up, as bytes come."""
+
+    def __init__(self, limit: asyncio.Timeout, num_files: int) -> None:
+        self._limit = limit
+        self._begun = asyncio.get_running_loop().time()
+        self._grace_s = _GRACE_S + _FILE_S * num_files
+        self._num_bytes = 0
+        self.note(0)
+
+    def note(self, num_bytes: int) -> None:
+        """Count bytes that have just come."""
+        self._num_bytes += num_bytes
+        self._limit.reschedule(self._begun + min(self._grace_s + self._num_bytes / _LEAST_BYTES_PER_S, _LONGEST_S))
+
+
+async def _fetch_all(
+    hub: Hub, listing: RepoListing, offer: Offer, place: Path, patience: _Patience, on_progress: OnTransfer | None
+) -> Path:
     paths = [place / PurePosixPath(file.path).name for file in offer.files]
     spare = SPARE_BYTES
     for index, (file, path) in enumerate(zip(offer.files, paths, strict=True)):
-        if _is_there(path, file):
+        if await in_daemon_thread(partial(is_intact, path, file.size_bytes)):
             continue
         left = len(paths) - index
         share = spare if left == 1 else int(spare * _FIRST_SHARE) if index == 0 else spare // left
@@ -73,8 +113,8 @@ async def fetch_header(
         report = _reporter(on_progress, path.name, index, len(paths))
         # A split model's files but the first have small headers; a few KB are also there if all was spent on others.
         share = max(share, _LEAST_SPARE_BYTES)
-        spare -= await _fetch(_Job(hub, remote, path, share, report))
-        prune_headers(store, place)
+        spare -= await _fetch(_Job(hub, remote, path, share, report, patience))
+        prune_headers(place.parent.parent, place)
     return paths[0]
 
 
@@ -88,6 +128,7 @@ class _Job:
     spare_bytes: int
     """How many bytes beyond its header may be fetched."""
     report: Callable[[int, int], None]
+    patience: _Patience
 
     @property
     def first_bytes(self) -> int:
@@ -104,7 +145,9 @@ async def _fetch(job: _Job) -> int:
         with open(temporary, "wb") as out:
             asked_bytes = await _fill(job, walk, out)
             extend_sparse(out, walk.header_bytes, job.remote.size_bytes)
+        clear_way(job.path)
         os.replace(temporary, job.path)
+        await in_daemon_thread(partial(seal_header, job.path, walk.header_bytes))
         return asked_bytes - walk.header_bytes
     except OSError as error:
         failure = error
@@ -145,6 +188,7 @@ async def _fetch_range(job: _Job, walk: HeaderWalk, out: BinaryIO, end: int) -> 
         async for piece in reply.chunks(beyond=reply.is_whole):
             fresh = piece[max(0, begin - at) :]
             at += len(piece)
+            job.patience.note(len(piece))
             if fresh:
                 walk.feed(fresh)
                 out.write(fresh)
@@ -166,13 +210,6 @@ def _folder_name(listing: RepoListing, offer: Offer) -> str:
     contents = [f"{file.sha256 or listing.commit} {file.path}" for file in offer.files]
     digest = hashlib.sha256("\n".join(contents).encode()).hexdigest()
     return f"{repo}/{digest[:32]}"
-
-
-def _is_there(path: Path, file: RepoFile) -> bool:
-    try:
-        return path.is_file() and file.size_bytes in (0, path.stat().st_size)
-    except OSError:
-        return False
 
 
 def _begun(path: Path) -> Path:
