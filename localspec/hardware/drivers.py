@@ -21,7 +21,7 @@ def read_drivers(nvidia: Path = _PROC_NVIDIA, modules: Path = _MODULES, system: 
 
 
 def _nvidia(path: Path) -> str:
-    # Such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23 ...", or "... Open Kernel Module for".
+    # Such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23 ...".
     found = re.search(r"^NVRM version:.*?\s(\d+(?:\.\d+)+)\s", _read(path), re.MULTILINE)
     return found[1] if found else ""
 

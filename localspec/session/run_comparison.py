@@ -9,14 +9,14 @@ import numpy as np
 from localspec.metrics.comparison import Verdict, judge
 from localspec.metrics.statistics import Estimate, estimate_unpaired_ratio
 from localspec.session.run_differences import Difference, differences
-from localspec.session.run_document import (
-    Record,
+from localspec.session.run_figures import (
     estimate_of,
     find_arm,
     find_workload_record,
     trial_rates,
     trial_speedups,
 )
+from localspec.store.values import Record
 
 BOOTSTRAP_SEED = 1
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any, Final, Literal
 
 from localspec.planning.notes import GIB
-from localspec.session.run_document import Record, arm_trials, find_arm, find_workload_record
+from localspec.session.run_figures import file_name, find_arm, find_workload_record, prompt_sizes
+from localspec.store.values import Record
 
 Group = Literal["build", "driver", "device", "machine", "power", "file", "settings"]
 """Settings are the user's own choice; all else may change without anybody's wish."""
@@ -61,7 +61,7 @@ def settings_differences(before: Record, after: Record) -> tuple[Difference, ...
             continue
         prefix = f"{workload['name']}: "
         found += _values("settings", prefix, workload, other, {"temperature"})
-        if (one := _prompt_sizes(workload)) != (two := _prompt_sizes(other)) and one and two:
+        if (one := prompt_sizes(workload)) != (two := prompt_sizes(other)) and one and two:
             found.append(Difference("settings", f"{prefix}tokens of the prompts", one, two))
         for arm in workload["arms"]:
             partner = find_arm(other, arm)
@@ -108,9 +108,9 @@ def _power(before: Record, after: Record) -> Iterator[Difference]:
 def _file(role: str, before: Record | None, after: Record | None) -> Iterator[Difference]:
     if before is None or after is None:
         if before is not after:
-            yield Difference("file", role, _file_name(before) or "none", _file_name(after) or "none")
+            yield Difference("file", role, file_name(before) or "none", file_name(after) or "none")
         return
-    name, other = _file_name(before), _file_name(after)
+    name, other = file_name(before), file_name(after)
     sums = before.get("sha256"), after.get("sha256")
     if all(sums):
         if sums[0] == sums[1]:
@@ -120,20 +120,6 @@ def _file(role: str, before: Record | None, after: Record | None) -> Iterator[Di
         return
     yield from _value("file", role, name, other)
     yield from _value("file", f"bytes of the {role}", before.get("size_bytes"), after.get("size_bytes"))
-
-
-def _file_name(model: Record | None) -> str:
-    return "" if model is None else PurePath(str(model.get("path") or model.get("name") or "")).name
-
-
-def _prompt_sizes(workload: Record) -> str:
-    names = dict.fromkeys(arm["name"] for arm in workload["arms"])
-    sizes = {
-        (str(trial.get("prompt")), trial.get("num_prompt_tokens"))
-        for name in names
-        for trial in arm_trials(workload, name)
-    }
-    return ", ".join(str(size) for _, size in sorted(sizes, key=str))
 
 
 def _values(
