@@ -46,6 +46,8 @@ class ComparisonProgress:
     """Generations finished, warm-ups included."""
     num_total: int
     event: Event | None
+    trial: Trial | None = None
+    """The measured run that has just ended, whole."""
 
 
 OnProgress = Callable[[ComparisonProgress], None]
@@ -165,6 +167,7 @@ class _Run:
                 prompt = prompts[pair % len(prompts)]
                 trial = await self._generate("trial", arm, pair, place, prompt, max_tokens, ignore_eog)
                 self._keep(arm, trial)
+                self._report("trial", arm, pair, None, trial)
             self._num_done += 1
 
     async def compare_texts(self, ignore_eog: bool) -> None:
@@ -267,10 +270,10 @@ class _Run:
             ]
         return worst(answers)
 
-    def _report(self, phase: Phase, arm: Arm, pair: int, event: Event | None) -> None:
+    def _report(self, phase: Phase, arm: Arm, pair: int, event: Event | None, trial: Trial | None = None) -> None:
         self._on_progress(
             ComparisonProgress(
-                self._workload_name, phase, arm, pair, self._num_pairs, self._num_done, self._num_total, event
+                self._workload_name, phase, arm, pair, self._num_pairs, self._num_done, self._num_total, event, trial
             )
         )
 

@@ -70,6 +70,8 @@ class MeasurementProgress:
     """Of the whole stage."""
     load: LoadProgress | None = None
     comparison: ComparisonProgress | None = None
+    opening: Measurement | None = None
+    """With the stage `compare`: all that is known before the first result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +153,13 @@ async def measure(
         await _hash(plan, plan.draft if loaded.draft is not None else None, on_progress),
     )
     before = read_clock()
+    opening = Measurement(plan, examination, loaded, hashes, (), (before, before), False, None, memory, memory_notes)
     results: list[ComparisonResult] = []
     is_interrupted = False
     failure: LocalspecError | None = None
     try:
-        for index, workload in enumerate(plan.workloads):
-            results.append(await _compare(engine, plan, workload, index, on_progress))
+        for index in range(len(plan.workloads)):
+            results.append(await _compare(engine, opening, index, on_progress))
     except ComparisonInterrupted as interruption:
         results.append(interruption.result)
         is_interrupted = True
@@ -169,17 +172,12 @@ async def measure(
         if not results:
             raise
         failure = error
-    return Measurement(
-        plan,
-        examination,
-        loaded,
-        hashes,
-        tuple(results),
-        (before, read_clock()),
-        is_interrupted,
-        failure,
-        memory,
-        memory_notes,
+    return dataclasses.replace(
+        opening,
+        results=tuple(results),
+        clocks=(before, read_clock()),
+        is_interrupted=is_interrupted,
+        failure=failure,
     )
 
 
@@ -230,12 +228,14 @@ def measurement_record(measurement: Measurement) -> Record:
     return record
 
 
-async def _compare(
-    engine: Engine, plan: MeasurementPlan, workload: Workload, index: int, on_progress: OnProgress
-) -> ComparisonResult:
+async def _compare(engine: Engine, opening: Measurement, index: int, on_progress: OnProgress) -> ComparisonResult:
+    plan = opening.plan
+    workload = plan.workloads[index]
+
     def report(progress: ComparisonProgress) -> None:
         share = progress.num_done / progress.num_total if progress.num_total else 0.0
-        on_progress(MeasurementProgress("compare", (index + share) / len(plan.workloads), comparison=progress))
+        fraction = (index + share) / len(plan.workloads)
+        on_progress(MeasurementProgress("compare", fraction, comparison=progress, opening=opening))
 
     return await run_comparison(
         engine,

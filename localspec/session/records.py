@@ -248,6 +248,13 @@ def trial_record(trial: Trial) -> Record:
             "drafted": [len(round_.drafted) for round_ in trial.rounds],
             "accepted": [round_.num_accepted for round_ in trial.rounds],
             "emitted": [len(round_.emitted) for round_ in trial.rounds],
+            "num_cut": [round_.num_cut for round_ in trial.rounds],
+            "num_discarded": [round_.num_discarded for round_ in trial.rounds],
+            "n_past": [round_.n_past for round_ in trial.rounds],
+            "at_s": [round(round_.at_s, 6) for round_ in trial.rounds],
+            "draft_s": [round(round_.draft_s, 6) for round_ in trial.rounds],
+            "verify_s": [round(round_.verify_s, 6) for round_ in trial.rounds],
+            "sample_s": [round(round_.sample_s, 6) for round_ in trial.rounds],
             "total_s": [round(round_.total_s, 6) for round_ in trial.rounds],
         },
     }
