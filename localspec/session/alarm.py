@@ -56,11 +56,9 @@ class Alarm:
     ratio: Estimate
     """New / earlier."""
     run_ids: tuple[int, ...]
-    """The earlier runs, the newest first."""
-    since_id: int
-    """The newest of them that was not slow itself."""
+    """The earlier runs that were not slow themselves, the newest first."""
     changes: tuple[Difference, ...]
-    """What is not as it was in that run, but for settings."""
+    """What is not as it was in the first of those, but for settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ def alarm_sentences(alarms: Sequence[Alarm], profile: str = "") -> tuple[str, ..
         f"{alarm.earlier_tps:.1f}: {_interval(alarm.ratio)}."
         for alarm in alarms
     ]
-    for since, changes in dict.fromkeys((alarm.since_id, alarm.changes) for alarm in alarms):
+    for since, changes in dict.fromkeys((alarm.run_ids[0], alarm.changes) for alarm in alarms):
         if changes:
             lines.append(f"Changed since run {since}: {'; '.join(map(str, changes))}.")
         else:
@@ -148,16 +146,18 @@ def _figure(document: Record, workload: Record, arm: Record, run: EarlierRun) ->
 def _judge(workload: str, arm: str, rates: list[float], figures: list[_Figure], document: Record) -> Alarm | None:
     if not rates or not figures:
         return None
-    pooled = [rate for figure in figures for rate in figure.rates]
-    ratio = ratio_of(rates, pooled)
-    if ratio is None or ratio.high is None or ratio.high >= 1.0 or ratio.median > 1.0 - LEAST_LOSS:
-        return None
     logs = [math.log(figure.median) for figure in figures]
     centre = median(logs)
     spread = median([abs(value - centre) for value in logs])
-    if math.log(median(rates)) > centre - max(-math.log(1.0 - LEAST_LOSS), _SPREADS * spread):
+    least = centre - max(-math.log(1.0 - LEAST_LOSS), _SPREADS * spread)
+    if math.log(median(rates)) > least:
         return None
-    usual = [figure for figure in figures if math.log(figure.median) >= centre + math.log(1.0 - LEAST_LOSS)]
+    # A run that raised an alarm itself must not make its loss the custom.
+    usual = [figure for figure in figures if math.log(figure.median) > least]
+    pooled = [rate for figure in usual for rate in figure.rates]
+    ratio = ratio_of(rates, pooled)
+    if ratio is None or ratio.high is None or ratio.high >= 1.0 or ratio.median > 1.0 - LEAST_LOSS:
+        return None
     since = usual[0].run
     return Alarm(
         workload=workload,
@@ -165,8 +165,7 @@ def _judge(workload: str, arm: str, rates: list[float], figures: list[_Figure], 
         decode_tps=median(rates),
         earlier_tps=median(pooled),
         ratio=ratio,
-        run_ids=tuple(figure.run.id for figure in figures),
-        since_id=since.id,
+        run_ids=tuple(figure.run.id for figure in usual),
         changes=surroundings_differences(since.document, document),
     )
 
