@@ -19,7 +19,7 @@ from localspec.cli.figures import bytes_text
 from localspec.cli.interruption import Interruptions
 from localspec.cli.labels import Name, fitting_table
 from localspec.cli.pair import SENTENCES, verdict_record
-from localspec.cli.screen import Report, notices_console, print_table, progress, results_console, say, table
+from localspec.cli.screen import DASH, Report, notices_console, print_table, progress, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.cli.transfers import transfer_printer
@@ -162,8 +162,11 @@ def _grid(plan: PullPlan, shown: Name) -> Table:
     grid = table("To fetch", "", "Size", "Still to come")
     grid.columns[1].justify = "left"
     for role, part in zip(("target", "draft"), plan.parts, strict=False):
-        missing = bytes_text(part.missing_bytes) if part.missing_bytes else "all here"
-        grid.add_row(role, shown(part.label), bytes_text(part.offer.size_bytes), missing)
+        size = bytes_text(part.offer.size_bytes or None)
+        missing = (
+            bytes_text(part.missing_bytes) if part.missing_bytes else "all here" if part.offer.size_bytes else DASH
+        )
+        grid.add_row(role, shown(part.label), size, missing)
     return grid
 
 

@@ -120,8 +120,8 @@ def offer_record(offer: Offer) -> dict[str, Any]:
 
 
 def size_span(offers: Sequence[Offer]) -> str:
-    """Return the sizes on offer, smallest to greatest."""
-    sizes = sorted(offer.size_bytes for offer in offers if offer.kind == "model")
+    """Return the known sizes on offer, smallest to greatest."""
+    sizes = sorted(offer.size_bytes for offer in offers if offer.kind == "model" and offer.size_bytes)
     if not sizes:
         return DASH
     return bytes_text(sizes[0]) if sizes[0] == sizes[-1] else bytes_span(sizes[0], "to", sizes[-1])

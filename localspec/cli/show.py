@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from localspec.catalog.hub.values import Offer, RepoListing
 
 SCHEMA = 1
+_MAX_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,9 @@ async def _describe_remote(services: Services, engine: Engine, argument: str, re
         listing = await hub.listing(reference.repo, reference.revision)
         found = offers(listing)
         if not found and not reference.quantisation:
+            others = "".join(f" {note}" for note in left_out(listing))
             raise UsageError(
-                f"{listing.repo} has no GGUF model.",
+                f"{listing.repo} has no GGUF model.{others}",
                 f"Look for a repository with GGUF files: localspec search {listing.repo.partition('/')[2]}",
             )
         model = await locate_offer(hub, listing, choose_offer(listing, reference.quantisation), stepper(report))
@@ -100,6 +102,8 @@ def show_record(description: Description) -> dict[str, Any]:
         "licence": None if listing is None else listing.licence or None,
         "is_gated": None if listing is None else listing.is_gated,
         "base_models": [] if listing is None else list(listing.base_models),
+        "num_unsafe_files": None if listing is None else listing.num_unsafe,
+        "num_surplus_files": None if listing is None else listing.num_surplus,
         "facts": None if description.facts is None else dataclasses.asdict(description.facts),
         "offers": [offer_record(offer) for offer in description.offers],
         "pairs": [dataclasses.asdict(pair) for pair in description.pairs],
@@ -115,11 +119,16 @@ def _show(console: Console, description: Description) -> None:
         grid = table("Quantisation", "Size", "Files", "Kind")
         grid.columns[3].justify = "left"
         chosen = None if model is None else model.offer
-        for offer in description.offers:
+        for offer in description.offers[:_MAX_ROWS]:
             mark = " *" if offer is chosen or offer == chosen else ""
             kind = "model" if offer.kind == "model" else f"{offer.kind} draft only"
-            grid.add_row(one_line(offer.quantisation) + mark, bytes_text(offer.size_bytes), str(len(offer.files)), kind)
+            size = bytes_text(offer.size_bytes or None)
+            grid.add_row(one_line(offer.quantisation) + mark, size, str(len(offer.files)), kind)
         print_table(console, grid)
+        if num_more := len(description.offers[_MAX_ROWS:]):
+            say(console, f"{num_more} more, larger ones are not shown; --json lists them all.")
+        for note in left_out(listing):
+            say(console, note)
         console.print()
     if model is not None and description.facts is not None:
         title = f"{model.label}, from its header" if model.is_remote else model.label
@@ -137,6 +146,21 @@ def _show(console: Console, description: Description) -> None:
         say(console, f"To look for drafts: {command_line('localspec', 'pair', model.label)}")
         if model.is_remote:
             say(console, f"To fetch it: {command_line('localspec', 'pull', model.label)}")
+
+
+def left_out(listing: RepoListing) -> list[str]:
+    """Return a sentence for each reason for which files of a repository are not offered."""
+    notes = []
+    if listing.num_unsafe:
+        what = (
+            "1 file has a name that is"
+            if listing.num_unsafe == 1
+            else f"{listing.num_unsafe} files have names that are"
+        )
+        notes.append(f"{what} not used here: it might lead out of a folder, or hide what it says.")
+    if listing.num_surplus:
+        notes.append(f"{listing.num_surplus} more files were not looked at: the repository has too many.")
+    return notes
 
 
 def _terms(listing: RepoListing) -> str:
