@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from localspec.hardware.drivers import read_drivers
 from localspec.hardware.host import Host, read_host
 from localspec.hardware.throttling import ClockReading, read_clock
 
@@ -37,6 +39,8 @@ class HardwareProfile:
     host: Host
     clock: ClockReading
     devices: tuple[Device, ...] = field(default=())
+    drivers: Mapping[str, str] = field(default_factory=dict)
+    """Versions of GPU drivers by name, as far as they are known; empty without a GPU."""
 
     @property
     def gpus(self) -> tuple[Device, ...]:
@@ -46,4 +50,5 @@ class HardwareProfile:
 
 def read_profile(devices: tuple[Device, ...] = ()) -> HardwareProfile:
     """Return the present profile of this machine with the given devices."""
-    return HardwareProfile(host=read_host(), clock=read_clock(), devices=devices)
+    drivers = read_drivers() if any(device.is_gpu for device in devices) else {}
+    return HardwareProfile(host=read_host(), clock=read_clock(), devices=devices, drivers=drivers)

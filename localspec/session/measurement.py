@@ -199,6 +199,7 @@ def measurement_record(measurement: Measurement) -> Record:
             power_source=host.power,
             throttling=_throttling(measurement),
             host=dataclasses.asdict(host),
+            drivers=examination.profile.drivers,
         ),
         target=model_record(loaded.target, measurement.hashes[0]),
         draft=None if loaded.draft is None else model_record(loaded.draft, measurement.hashes[1]),
@@ -217,6 +218,7 @@ def measurement_record(measurement: Measurement) -> Record:
         is_interrupted=measurement.is_interrupted,
     )
     for entry, workload in zip(record["workloads"], plan.workloads, strict=False):
+        entry["title"] = workload.title
         entry["temperature"] = plan.sampling_for(workload).temperature
         entry["is_copy_heavy"] = workload.is_copy_heavy
     record["memory"] = memory_record(measurement.memory, loaded)

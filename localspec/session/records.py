@@ -14,7 +14,7 @@ from localspec.session.arms import Arm
 from localspec.session.outcome import ArmResult, ComparisonResult
 from localspec.session.same_text import SameText
 from localspec.session.trial import Trial
-from localspec.session.verdict import arm_sentence, summary_sentence
+from localspec.session.verdict import arm_sentence, summary_sentence, verdict_sentences
 
 SCHEMA = 1
 """Raised when a key changes its meaning or goes; not when one is added."""
@@ -56,6 +56,7 @@ def device_record(
     power_source: str | None = None,
     throttling: str | None = None,
     host: Mapping[str, object] | None = None,
+    drivers: Mapping[str, str] | None = None,
 ) -> Record:
     """Return what the models ran on.
 
@@ -65,6 +66,7 @@ def device_record(
         power_source: such as `battery`; None if not known.
         throttling: what is known of a lowered clock; None if nothing is.
         host: more facts about the machine.
+        drivers: versions of GPU drivers by name.
     """
     gpus = [device for device in devices if device.type in ("gpu", "integrated_gpu")]
     used = gpus[0] if gpus and n_gpu_layers != 0 else next((item for item in devices if item.type == "cpu"), None)
@@ -77,6 +79,7 @@ def device_record(
         "power_source": power_source,
         "throttling": throttling,
         "host": dict(host) if host is not None else None,
+        "drivers": dict(drivers) if drivers is not None else None,
     }
 
 
@@ -140,6 +143,7 @@ def workload_record(result: ComparisonResult) -> Record:
         "verdict": leading.verdict if leading else None,
         "same_text": same_text_record(leading.same_text) if leading else None,
         "summary": summary_sentence(result),
+        "sentences": list(verdict_sentences(result)),
         "pairs": result.num_pairs,
         "sampling": asdict(result.sampling),
         "interrupted": result.is_interrupted,

@@ -13,6 +13,7 @@ from localspec.metrics.prediction import break_even_acceptance_rate
 from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm
 from localspec.session.outcome import ArmResult, ComparisonResult
+from localspec.session.same_text import SameText
 
 _VERDICT_ORDER: Final[tuple[Verdict, ...]] = ("faster", "no_clear_difference", "slower")
 
@@ -90,9 +91,8 @@ def arm_sentence(result: ArmResult, baseline: ArmResult) -> str:
     return f"{claim} {why}" if why else claim
 
 
-def same_text_sentence(result: ArmResult) -> str:
+def same_text_sentence(answer: SameText | None) -> str:
     """Return the answer to "same text?"; empty if the arm has not run."""
-    answer = result.same_text
     if answer is None:
         return ""
     if answer.identical:

@@ -176,7 +176,7 @@ async def test_summary_without_anything_to_compare() -> None:
 )
 async def test_same_text(script: ArmScript, explained: DifferenceExplained | None, expected: str) -> None:
     result = await compare(draft=script, explained=explained)
-    assert same_text_sentence(result.speculative[0]) == expected
+    assert same_text_sentence(result.speculative[0].same_text) == expected
 
 
 def test_settings_phrase_names_what_is_not_default() -> None:
