@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from localspec.errors import ModelFileError
+from localspec.errors import LocalspecError, ModelFileError
 from localspec.paths import cache_dir
 
 _BLOCK_BYTES = 4 * 1024 * 1024
@@ -49,14 +49,22 @@ async def sha256_of(path: Path, on_progress: OnHashed | None = None, folder: Pat
         stop.set()
 
 
+def remembered_sha256(path: Path, folder: Path | None = None) -> str:
+    """Return a file's SHA-256 if it was computed before and the file is the same since; otherwise an empty text."""
+    try:
+        folder = cache_dir() if folder is None else folder
+        path = path.resolve()
+        facts = path.stat()
+    except (OSError, ValueError, LocalspecError):
+        return ""
+    return _known_sum(_read_memory(folder / "sha256.json"), path, facts)
+
+
 def _remembered_sum(path: Path, memory: Path, report: OnHashed, stop: threading.Event) -> str:
     path = path.resolve()
     facts = path.stat()
-    stamp = [facts.st_size, facts.st_mtime_ns]
-    known = _read_memory(memory)
-    entry = known.get(str(path))
-    if isinstance(entry, list) and entry[:2] == stamp and len(entry) == 3 and isinstance(entry[2], str):
-        return entry[2]
+    if known := _known_sum(_read_memory(memory), path, facts):
+        return known
     digest = hashlib.sha256()
     num_done = 0
     with path.open("rb") as file:
@@ -65,8 +73,17 @@ def _remembered_sum(path: Path, memory: Path, report: OnHashed, stop: threading.
             num_done += len(block)
             report(num_done, facts.st_size)
     if not stop.is_set():
-        _write_memory(memory, {**_read_memory(memory), str(path): [*stamp, digest.hexdigest()]})
+        entry = [facts.st_size, facts.st_mtime_ns, digest.hexdigest()]
+        _write_memory(memory, {**_read_memory(memory), str(path): entry})
     return digest.hexdigest()
+
+
+def _known_sum(memory: dict[str, object], path: Path, facts: os.stat_result) -> str:
+    entry = memory.get(str(path))
+    stamp = [facts.st_size, facts.st_mtime_ns]
+    if isinstance(entry, list) and entry[:2] == stamp and len(entry) == 3 and isinstance(entry[2], str):
+        return entry[2]
+    return ""
 
 
 def _read_memory(memory: Path) -> dict[str, object]:
