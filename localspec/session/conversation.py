@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localspec.engine.events import (
@@ -43,12 +43,20 @@ class Answer:
 class Conversation:
     """Keeps the messages. A turn that fails or is stopped before its first word leaves no trace in them."""
 
-    def __init__(self, engine: Engine, sampling: SamplingSettings, max_tokens: int, system: str = "") -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        sampling: SamplingSettings,
+        max_tokens: int,
+        system: str = "",
+        turns: Sequence[Message] = (),
+    ) -> None:
+        """Begin with the given turns, if any: questions and answers by turns, without a system message."""
         self._engine = engine
         self._sampling = sampling
         self._max_tokens = max_tokens
         self._system = (Message("system", system),) if system else ()
-        self._turns: tuple[Message, ...] = ()
+        self._turns = tuple(turns)
 
     @property
     def messages(self) -> tuple[Message, ...]:
