@@ -13,6 +13,7 @@ import click
 from localspec import __version__
 from localspec.cli import completion, options
 from localspec.cli.failures import exit_code_of
+from localspec.cli.history_commands import COMMANDS as HISTORY_COMMANDS
 from localspec.cli.model_commands import COMMANDS
 from localspec.cli.services import Services
 from localspec.cli.signals import handle_interrupts
@@ -108,43 +109,7 @@ def bench(services: Services, /, **given: Any) -> int:
     )
 
 
-@cli.command(epilog=options.DEFAULTS_EPILOG)
-@options.target
-@options.draft
-@click.option(
-    "--method",
-    type=click.Choice(["off", "draft", "ngram"]),
-    help="How to draft. Default: draft if there is a draft model, otherwise ngram.",
-)
-@click.option("--system", default="", metavar="TEXT", help="A system message for the whole conversation.")
-@options.drafting
-@options.sampling
-@click.option(
-    "--max-tokens", type=click.IntRange(min=1), default=1024, show_default=True, help="Most tokens of an answer."
-)
-@options.placement
-@options.draft_placement
-@options.force
-@click.pass_obj
-def chat(services: Services, /, **given: Any) -> int:
-    """Chat with TARGET line by line; /help shows the commands."""
-    from localspec.cli.chat import run_chat
-
-    return run_chat(
-        services,
-        options.ChatChoice(
-            target=given["target"],
-            draft=given["draft"],
-            method=given["method"],
-            system=given["system"],
-            max_tokens=given["max_tokens"],
-            is_forced=given["is_forced"],
-        ),
-        options.flags_of({**given, "max_tokens": None}),
-    )
-
-
-for _command in COMMANDS:
+for _command in (*COMMANDS, *HISTORY_COMMANDS):
     cli.add_command(_command)
 
 

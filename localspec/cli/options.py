@@ -47,6 +47,10 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 
+DEFAULT_MAX_TOKENS = 1024
+"""Of an answer in a chat."""
+
+
 @dataclass(frozen=True, slots=True)
 class BenchChoice:
     """What to compare, and on what text; everything else is a setting."""
@@ -64,16 +68,18 @@ class BenchChoice:
 
 @dataclass(frozen=True, slots=True)
 class ChatChoice:
-    """Whom to chat with; everything else is a setting."""
+    """Whom to chat with; everything else is a setting. None stands for what was not given."""
 
-    target: str
+    target: str | None
     """A path, or a name of a local model; likewise the draft."""
     draft: str | None
     method: str | None
-    system: str
-    max_tokens: int
+    system: str | None
+    max_tokens: int | None
     is_forced: bool = False
     """Load what would not fit into memory, too."""
+    is_kept: bool = True
+    """Keep the chat in the store."""
 
 
 def flags_of(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:

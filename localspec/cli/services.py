@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from localspec.catalog.hub.client import Hub
     from localspec.engine.interface import Engine
+    from localspec.store.database import Database
 
 
 def start_engine() -> Engine:
@@ -34,9 +35,21 @@ def open_hub() -> Hub:
     return Hub()
 
 
+def open_database() -> Database:
+    """Return the database in the data folder, opened anew.
+
+    Raises:
+        LocalspecError: it cannot be opened.
+    """
+    from localspec.store.database import Database
+
+    return Database()
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Makers of everything that is not a value."""
 
     make_engine: Callable[[], Engine] = start_engine
     open_hub: Callable[[], Hub] = open_hub
+    open_database: Callable[[], Database] = open_database

@@ -1,0 +1,72 @@
+"""The command that chats, and the options that it shares with the one that goes on with a chat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from localspec.cli import options
+from localspec.cli.completion import complete_model
+from localspec.cli.services import Services
+
+CHAT_OPTIONS = options.together(
+    options.draft,
+    click.option(
+        "--method",
+        type=click.Choice(["off", "draft", "ngram"]),
+        help="How to draft. Default: draft if there is a draft model, otherwise ngram.",
+    ),
+    click.option("--system", metavar="TEXT", help="A system message for the whole conversation."),
+    options.drafting,
+    options.sampling,
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=f"Most tokens of an answer. Default: {options.DEFAULT_MAX_TOKENS}.",
+    ),
+    options.placement,
+    options.draft_placement,
+    options.force,
+    click.option("--no-keep", "is_unkept", is_flag=True, help="Keep nothing of what is said."),
+)
+
+
+def chat_choice(given: Mapping[str, Any]) -> options.ChatChoice:
+    """Return what the options say on whom to chat with."""
+    return options.ChatChoice(
+        target=given["target"],
+        draft=given["draft"],
+        method=given["method"],
+        system=given["system"],
+        max_tokens=given["max_tokens"],
+        is_forced=given["is_forced"],
+        is_kept=not given["is_unkept"],
+    )
+
+
+def chat_flags(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
+    """Return the options that are settings; the most tokens of an answer are none in a chat."""
+    return options.flags_of({**given, "max_tokens": None})
+
+
+@click.command(epilog=options.DEFAULTS_EPILOG)
+@click.argument("target", required=False, metavar="TARGET", shell_complete=complete_model)
+@CHAT_OPTIONS
+@click.option("--continue", "is_continued", is_flag=True, help="Go on with the last chat, with its models.")
+@click.pass_obj
+def chat(services: Services, /, **given: Any) -> int:
+    """Chat with TARGET line by line; /help shows the commands.
+
+    Chats are kept: `localspec history` lists them.
+    """
+    choice, flags = chat_choice(given), chat_flags(given)
+    if given["is_continued"]:
+        from localspec.cli.continuation import run_continue
+
+        return run_continue(services, None, choice, flags)
+    from localspec.cli.chat import run_chat
+
+    return run_chat(services, choice, flags)

@@ -1,0 +1,132 @@
+"""The commands on chats that are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from localspec.cli import options
+from localspec.cli.chat_command import CHAT_OPTIONS, chat, chat_choice, chat_flags
+from localspec.cli.completion import complete_model
+from localspec.cli.services import Services
+
+_LIMIT = click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Most chats listed."
+)
+_NUMBER = click.argument("chat_id", type=int, metavar="N")
+
+
+@click.group(invoke_without_command=True)
+@_LIMIT
+@options.as_json
+@click.pass_context
+def history(context: click.Context, limit: int, is_json: bool) -> int | None:
+    """List, search, show, continue, export and delete chats.
+
+    Without a command the chats are listed, the last one first.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    from localspec.cli.history import run_list
+
+    return run_list(context.obj, limit, is_json)
+
+
+@history.command("list")
+@_LIMIT
+@options.as_json
+@click.pass_obj
+def history_list(services: Services, limit: int, is_json: bool) -> int:
+    """List the chats, the last one first."""
+    from localspec.cli.history import run_list
+
+    return run_list(services, limit, is_json)
+
+
+@history.command("search")
+@click.argument("words", nargs=-1, required=True, metavar="WORDS...")
+@_LIMIT
+@options.as_json
+@click.pass_obj
+def history_search(services: Services, words: tuple[str, ...], limit: int, is_json: bool) -> int:
+    """Find the chats with a message that holds all WORDS, or words that begin so."""
+    from localspec.cli.history import run_search
+
+    return run_search(services, " ".join(words), limit, is_json)
+
+
+@history.command("show")
+@_NUMBER
+@options.as_json
+@click.pass_obj
+def history_show(services: Services, chat_id: int, is_json: bool) -> int:
+    """Show chat N with the figures of its answers."""
+    from localspec.cli.history import run_show
+
+    return run_show(services, chat_id, is_json)
+
+
+@history.command("continue", epilog="Options that are not given are as when the chat was last used.")
+@_NUMBER
+@click.option(
+    "--target",
+    metavar="MODEL",
+    shell_complete=complete_model,
+    help="Go on with another model. Likewise --draft; `--draft none` goes on without one.",
+)
+@CHAT_OPTIONS
+@click.pass_obj
+def history_continue(services: Services, /, chat_id: int, **given: Any) -> int:
+    """Go on with chat N, with the same models."""
+    from localspec.cli.continuation import run_continue
+
+    return run_continue(services, chat_id, chat_choice(given), chat_flags(given))
+
+
+@history.command("export")
+@_NUMBER
+@click.option(
+    "--markdown/--json",
+    "is_markdown",
+    default=None,
+    help="Which form. Default: JSON for a FILE that ends in .json, otherwise Markdown. JSON carries all figures.",
+)
+@click.option(
+    "-o", "--output", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to stdout."
+)
+@click.option("--force", "is_forced", is_flag=True, help="Write over a FILE that is there already.")
+@click.pass_obj
+def history_export(
+    services: Services, chat_id: int, is_markdown: bool | None, file: Path | None, is_forced: bool
+) -> int:
+    """Write chat N as Markdown or JSON."""
+    from localspec.cli.history import run_export
+
+    return run_export(services, chat_id, is_markdown, file, is_forced)
+
+
+@history.command("delete")
+@click.argument("chat_ids", nargs=-1, required=True, type=int, metavar="N...")
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def history_delete(services: Services, chat_ids: tuple[int, ...], is_sure: bool) -> int:
+    """Delete chats for good."""
+    from localspec.cli.history import run_delete
+
+    return run_delete(services, chat_ids, is_sure)
+
+
+@history.command("rename")
+@_NUMBER
+@click.argument("words", nargs=-1, required=True, metavar="TITLE")
+@click.pass_obj
+def history_rename(services: Services, chat_id: int, words: tuple[str, ...]) -> int:
+    """Give chat N another TITLE."""
+    from localspec.cli.history import run_rename
+
+    return run_rename(services, chat_id, " ".join(words))
+
+
+COMMANDS: tuple[click.Command, ...] = (chat, history)
