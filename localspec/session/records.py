@@ -13,8 +13,9 @@ from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm
 from localspec.session.outcome import ArmResult, ComparisonResult
 from localspec.session.same_text import SameText
-from localspec.session.trial import Trial
+from localspec.session.trial_record import trial_record
 from localspec.session.verdict import arm_sentence, summary_sentence, verdict_sentences
+from localspec.store.values import StoredRun
 
 SCHEMA = 1
 """Raised when a key changes its meaning or goes; not when one is added."""
@@ -215,53 +216,20 @@ def arm_record(result: ArmResult, comparison: ComparisonResult) -> Record:
     }
 
 
-def trial_record(trial: Trial) -> Record:
-    """Return one measured generation, with what each round drafted and accepted."""
-    stats, latency = trial.stats, trial.latency
-    return {
-        "arm": trial.arm,
-        "pair": trial.pair,
-        "place": trial.place,
-        "prompt": trial.prompt_name,
-        "is_closing": False,
-        "num_prompt_tokens": len(trial.prompt_tokens),
-        "decode_tps": trial.decode_tps,
-        "prefill_tps": latency.prefill_tps,
-        "prefill_s": latency.prefill_s,
-        "ttft_s": latency.ttft_s,
-        "tpot_s": asdict(latency.gaps) if latency.gaps is not None else None,
-        "longest_gap_s": latency.longest_gap_s,
-        "num_tokens": stats.num_tokens,
-        "num_rounds": stats.num_rounds,
-        "num_target_passes": stats.num_target_passes,
-        "num_draft_tokens": stats.num_draft_tokens,
-        "num_accepted_tokens": stats.num_accepted_tokens,
-        "num_cut": stats.num_cut,
-        "num_discarded": stats.num_discarded,
-        "acceptance_rate": stats.acceptance_rate,
-        "mean_accepted_length": stats.mean_accepted_length,
-        "accepted_lengths": list(stats.accepted_lengths),
-        "draft_stops": dict(stats.draft_stops),
-        "draft_s": stats.draft_s,
-        "verify_s": stats.verify_s,
-        "sample_s": stats.sample_s,
-        "own_s": stats.own_s,
-        "finish_reason": trial.finish_reason,
-        "peak_rss_bytes": trial.peak_rss_bytes,
-        "rounds": {
-            "drafted": [len(round_.drafted) for round_ in trial.rounds],
-            "accepted": [round_.num_accepted for round_ in trial.rounds],
-            "emitted": [len(round_.emitted) for round_ in trial.rounds],
-            "num_cut": [round_.num_cut for round_ in trial.rounds],
-            "num_discarded": [round_.num_discarded for round_ in trial.rounds],
-            "n_past": [round_.n_past for round_ in trial.rounds],
-            "at_s": [round(round_.at_s, 6) for round_ in trial.rounds],
-            "draft_s": [round(round_.draft_s, 6) for round_ in trial.rounds],
-            "verify_s": [round(round_.verify_s, 6) for round_ in trial.rounds],
-            "sample_s": [round(round_.sample_s, 6) for round_ in trial.rounds],
-            "total_s": [round(round_.total_s, 6) for round_ in trial.rounds],
-        },
-    }
+def document_of(stored: StoredRun) -> Record:
+    """Return the document of any kept run, with its number as `run_id`.
+
+    One that never came to an end has it put together again from what was kept; there `unfinished` tells of the trial
+    that was under way, and whether the texts agree is not known.
+
+    Raises:
+        StoreError: what was kept cannot be read.
+    """
+    # Reading a run's settings takes the measurement, and that takes this module.
+    from localspec.session.kept_document import rebuilt_document
+
+    document = rebuilt_document(stored) if stored.document is None else stored.document
+    return {**document, "run_id": stored.summary.id}
 
 
 def estimate_record(estimate: Estimate | None) -> Record | None:

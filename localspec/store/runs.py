@@ -94,15 +94,21 @@ class Runs:
             connection.execute("DELETE FROM rounds WHERE run_id = ?", (run_id,))
 
     def finish(self, run_id: int, document: Record, state: RunState) -> None:
-        """Keep a run's document in place of its trials and rounds."""
+        """Keep a run's document in place of its trials and rounds.
+
+        Raises:
+            UsageError: there is no run of this number any more.
+        """
         facts = facts_of(document)
         with self._database.transaction() as connection:
-            connection.execute(
+            cursor = connection.execute(
                 "UPDATE runs SET finished_at = ?, state = ?, target_name = ?, draft_name = ?, workloads = ?, "
                 "speedup = ?, speedup_low = ?, speedup_high = ?, best_arm = ?, build = ?, device = ?, document = ? "
                 "WHERE id = ?",
                 (self._now(), state, *_columns(facts), pack(document), run_id),
             )
+            if not cursor.rowcount:
+                raise self._unknown(run_id)
             connection.execute("DELETE FROM trials WHERE run_id = ?", (run_id,))
             connection.execute("DELETE FROM rounds WHERE run_id = ?", (run_id,))
 

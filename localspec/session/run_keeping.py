@@ -1,0 +1,182 @@
+"""Keeping a measurement while it goes on. What the store cannot do is said once, and disturbs nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import asdict
+
+from localspec.engine.events import RoundFinished
+from localspec.errors import LocalspecError, UsageError
+from localspec.session.comparison import ComparisonProgress
+from localspec.session.kept_document import rebuilt_document
+from localspec.session.measurement import Measurement, MeasurementProgress, OnProgress, measurement_record
+from localspec.session.records import Record, encode_record
+from localspec.session.run_request import plan_of, request_of
+from localspec.session.trial import Trial
+from localspec.session.trial_record import round_record, trial_record
+from localspec.store.database import Database
+from localspec.store.runs import Runs
+from localspec.store.values import RunState
+
+__all__ = ("RunKeeper", "plan_of", "request_of", "state_of")
+
+
+class RunKeeper:
+    """Keeps one measurement as a run: its rounds and trials as they come, and its document in the end.
+
+    The run begins with the first comparison, so that a measurement that could not load its models leaves none.
+
+    Args:
+        kind: `bench` or `demo`.
+        open_database: opens the store; it is closed by `finish` or `fail`.
+        on_notice: takes sentences for the user.
+        profile: name of the profile that is measured.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        open_database: Callable[[], Database],
+        on_notice: Callable[[str], None],
+        profile: str = "",
+    ) -> None:
+        self._kind = kind
+        self._open_database = open_database
+        self._on_notice = on_notice
+        self._profile = profile
+        self._database: Database | None = None
+        self._runs: Runs | None = None
+        self._run_id: int | None = None
+        self._has_failed = False
+        self._seen: set[tuple[str, str, int]] = set()
+        self._place = 0
+
+    @property
+    def run_id(self) -> int | None:
+        """The run's number; None if it is not kept."""
+        return self._run_id
+
+    def watching(self, on_progress: OnProgress) -> OnProgress:
+        """Return what passes a measurement's progress on, and keeps what it tells."""
+
+        def watch(progress: MeasurementProgress) -> None:
+            on_progress(progress)
+            self.observe(progress)
+
+        return watch
+
+    def observe(self, progress: MeasurementProgress) -> None:
+        """Keep what is new. Nothing is raised."""
+        comparison, opening = progress.comparison, progress.opening
+        if comparison is None or opening is None or self._has_failed:
+            return
+        if self._run_id is None:
+            self._attempt(lambda: self._begin(opening))
+        if comparison.phase != "trial":
+            self._place = 0
+        elif comparison.trial is not None:
+            trial = comparison.trial
+            self._attempt(lambda: self._keep_trial(comparison, trial))
+        elif isinstance(comparison.event, RoundFinished):
+            event = comparison.event
+            self._attempt(lambda: self._keep_round(comparison, event))
+
+    def finish(self, measurement: Measurement) -> int | None:
+        """Keep the document, and return the run's number; None if it could not be kept."""
+        document = measurement_record(measurement)
+        kept = self._attempt(lambda: self._keep_document(measurement, document, state_of(measurement)))
+        self._close()
+        return self._run_id if kept else None
+
+    def fail(self, reason: str) -> None:
+        """Keep that the measurement broke off, with what it had brought."""
+        if self._run_id is not None:
+            self._attempt(lambda: self._keep_failure(reason))
+        self._close()
+
+    def _begin(self, opening: Measurement) -> None:
+        if self._runs is None:
+            self._database = self._open_database()
+            self._runs = Runs(self._database)
+        frame = measurement_record(opening)
+        frame["device"]["throttling"] = None
+        request = {**request_of(opening.plan, opening.hashes), "frame": _plain(frame)}
+        self._run_id = self._runs.start(self._kind, request, self._profile)
+        self._say_notices()
+
+    def _keep_round(self, comparison: ComparisonProgress, event: RoundFinished) -> None:
+        if self._runs is not None and self._run_id is not None:
+            where = {"workload": comparison.workload_name, "arm": comparison.arm.name, "pair": comparison.pair}
+            self._runs.add_round(self._run_id, self._place, {**where, **round_record(event)})
+
+    def _keep_trial(self, comparison: ComparisonProgress, trial: Trial) -> None:
+        key = (comparison.workload_name, trial.arm, trial.pair)
+        record = {
+            **trial_record(trial),
+            "workload": comparison.workload_name,
+            # A second run of one arm in one pair is the baseline's last.
+            "is_closing": key in self._seen,
+            "speculation": asdict(trial.speculation),
+            "device_used_bytes": trial.device_used_bytes,
+        }
+        self._seen.add(key)
+        self._place += 1
+        if self._runs is not None and self._run_id is not None:
+            self._runs.add_trial(self._run_id, _plain(record))
+
+    def _keep_document(self, measurement: Measurement, document: Record, state: RunState) -> None:
+        # What was in the way at the beginning may be gone.
+        if self._runs is None or self._run_id is None:
+            self._begin(measurement)
+        try:
+            self._finish(document, state)
+        except UsageError:
+            # Its database was set aside meanwhile, or somebody deleted it; here it is whole.
+            self._begin(measurement)
+            self._finish(document, state)
+
+    def _finish(self, document: Record, state: RunState) -> None:
+        if self._runs is not None and self._run_id is not None:
+            self._runs.finish(self._run_id, _plain(document), state)
+
+    def _keep_failure(self, reason: str) -> None:
+        if self._runs is not None and self._run_id is not None:
+            document = rebuilt_document(self._runs.get(self._run_id))
+            self._finish({**document, "interrupted": False, "failure": reason}, "failed")
+
+    def _attempt(self, work: Callable[[], None]) -> bool:
+        """Do something with the store and return whether it worked. The first failure is said, and the last."""
+        try:
+            work()
+        except (LocalspecError, sqlite3.Error, OSError, ValueError) as error:
+            if not self._has_failed:
+                self._has_failed = True
+                self._say_notices()
+                said = f"{error.message} {error.hint}".strip() if isinstance(error, LocalspecError) else str(error)
+                self._on_notice(f"This run is not kept: {said}")
+            return False
+        return True
+
+    def _say_notices(self) -> None:
+        if self._database is not None:
+            for notice in self._database.notices:
+                self._on_notice(notice)
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+        self._database = self._runs = None
+
+
+def state_of(measurement: Measurement) -> RunState:
+    """Return how a measurement ended."""
+    if measurement.is_interrupted:
+        return "interrupted"
+    return "failed" if measurement.failure is not None or measurement.refusals else "done"
+
+
+def _plain(record: Record) -> Record:
+    plain: Record = json.loads(encode_record(record))
+    return plain

@@ -1,0 +1,67 @@
+"""What a measurement was asked for, as a record from which the same can be asked again."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from localspec.errors import StoreError
+from localspec.session.measurement import MeasurementPlan
+from localspec.store.values import Record
+
+_PLAN = TypeAdapter(MeasurementPlan)
+
+Hashes = tuple[str | None, str | None]
+
+
+def request_of(plan: MeasurementPlan, hashes: Hashes = (None, None)) -> Record:
+    """Return a plan as a JSON object: its fields by their names.
+
+    `target` and `draft` are {path, sha256} (draft: or null). Prompts carry their whole text, since a file that it came
+    from may change, and its SHA-256.
+
+    Args:
+        hashes: SHA-256 of target and draft; None where not known.
+    """
+    # File names need not be Unicode, as pydantic's texts must.
+    record: Record = _PLAN.dump_python(plan, mode="json", exclude={"target", "draft"})
+    record["target"] = {"path": str(plan.target), "sha256": hashes[0]}
+    record["draft"] = None if plan.draft is None else {"path": str(plan.draft), "sha256": hashes[1]}
+    for workload in record["workloads"]:
+        for prompt in workload["prompts"]:
+            prompt["sha256"] = text_sha256(prompt["system"], prompt["user"])
+    return record
+
+
+def plan_of(request: Record) -> MeasurementPlan:
+    """Return the plan that a request was made of.
+
+    Raises:
+        StoreError: the request is damaged, or from a localspec that knew other settings.
+    """
+    try:
+        draft = request["draft"]
+        paths = {
+            "target": Path(request["target"]["path"]),
+            "draft": None if draft is None else Path(draft["path"]),
+        }
+        return _PLAN.validate_python({**request, **paths})
+    except (KeyError, TypeError, ValidationError) as error:
+        raise StoreError(
+            f"The settings of this run cannot be read: {_first_line(error)}.",
+            "Measure again with `localspec bench`.",
+        ) from error
+
+
+def text_sha256(system: str, user: str) -> str:
+    """Return the SHA-256 of a prompt: of its system text and its own, with a zero byte between."""
+    return hashlib.sha256(b"\0".join(text.encode("utf-8", "surrogatepass") for text in (system, user))).hexdigest()
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return f"{type(error).__name__} {error}"
