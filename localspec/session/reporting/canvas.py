@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from localspec import __version__
 from localspec.errors import LocalspecError
 from localspec.paths import cache_dir
 from localspec.session.reporting.palette import COLOURS, GRID, INK, MUTED, PAPER
+from localspec.session.reporting.writing import GENERATOR
 
 if "MPLCONFIGDIR" not in os.environ:
     # Without a folder to write to, matplotlib takes a temporary one.
@@ -34,8 +34,6 @@ from matplotlib.figure import Figure  # noqa: E402
 
 WIDTH_IN: Final = 7.0
 """Inches; with type of 9 points this reads well at 700 pixels."""
-
-SOFTWARE: Final = f"localspec {__version__}"
 
 _PNG_DPI: Final = 200
 """Two pixels for each of the 700 that a page gives a picture."""
@@ -87,9 +85,10 @@ def sheet(
     height_in: float,
     *,
     columns: int = 1,
-    left_in: float = 0.62,
+    left_in: float = 0.68,
     right_in: float = 0.2,
     gap_in: float = 0.5,
+    has_headings: bool = False,
     subtitle: str = "",
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with a title and `columns` equal plots side by side.
@@ -99,11 +98,12 @@ def sheet(
         height_in: inches of the plots alone, without title and the x axis' words.
         columns: how many plots.
         left_in, right_in, gap_in: inches beside and between the plots, for labels.
+        has_headings: leave room for a line over each plot.
         subtitle: what is shown, in small type; may be empty.
     """
     lines = _broken(title, 74)
     below = _broken(subtitle, 100) if subtitle else []
-    head_in = 0.14 + 0.215 * len(lines) + 0.17 * len(below) + 0.2
+    head_in = 0.3 + 0.215 * len(lines) + 0.17 * len(below) + (0.24 if has_headings else 0.0)
     foot_in = 0.55
     total_in = head_in + height_in + foot_in
     figure = Figure(figsize=(WIDTH_IN, total_in))
@@ -162,7 +162,7 @@ def png_of(draw: Callable[[], Figure]) -> bytes:
     """Return a picture as a PNG file, 1400 pixels wide, light."""
     with drawing():
         target = io.BytesIO()
-        draw().savefig(target, format="png", dpi=_PNG_DPI, metadata={"Software": SOFTWARE})
+        draw().savefig(target, format="png", dpi=_PNG_DPI, metadata={"Software": GENERATOR})
     return target.getvalue()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from localspec.session.arms import BASELINE_NAME
-from localspec.session.reporting.figures import rate, share, times
+from localspec.session.reporting.figures import milliseconds, rate, share, times
 from localspec.session.reporting.rate_traces import RateTraces
 from localspec.session.reporting.series import AcceptedLengths, ArmSpeed, PositionAcceptance, TimeSplit, VerifyPoint
 
@@ -19,12 +19,12 @@ def speedup_finding(speeds: Sequence[ArmSpeed]) -> str:
     if faster:
         best = max(faster, key=_median)
         where = list(dict.fromkeys(speed.workload for speed in faster))
-        much = f"{best.arm} is {times(_median(best))} as fast as {BASELINE_NAME}"
+        much = f"{times(_median(best))} with {best.arm} on {best.workload}"
         if len(workloads) == 1:
-            return f"On {best.workload}, {much}"
+            return f"Drafts are faster: {much}"
         if len(where) == len(workloads):
-            return f"Drafts are faster on all {len(workloads)} workloads: on {best.workload}, {much}"
-        return f"Drafts are faster on {len(where)} of {len(workloads)} workloads: on {best.workload}, {much}"
+            return f"Drafts are faster on all {len(workloads)} workloads: {much}"
+        return f"Drafts are faster on {len(where)} of {len(workloads)} workloads: {much}"
     if slower and len(slower) == len(compared):
         worst = min(slower, key=_median)
         return f"Drafts make it slower here: down to {times(_median(worst))} with {worst.arm} on {worst.workload}"
@@ -45,17 +45,10 @@ def rate_finding(workload: str, found: RateTraces) -> str:
 
 
 def time_finding(workload: str, splits: Sequence[TimeSplit]) -> str:
-    """Return what the drafts cost and what they spare."""
-    baseline = next((split for split in splits if split.arm == BASELINE_NAME), None)
-    drafting = [split for split in splits if split.arm != BASELINE_NAME]
-    if baseline is None or not drafting:
-        return f"{workload}: where the time of a token goes"
-    most = max(drafting, key=lambda split: split.draft_s / split.total_s)
-    spared = 1.0 - most.verify_s / baseline.verify_s if baseline.verify_s > 0.0 else 0.0
-    drafts = share(most.draft_s / most.total_s)
-    if spared > 0.0:
-        return f"{workload}: {most.arm} spares {share(spared)} of the target's time and spends {drafts} on drafts"
-    return f"{workload}: {most.arm} spares the target no time and spends {drafts} on drafts"
+    """Return how long a token took with each arm."""
+    first, *others = splits
+    rest = "".join(f", {milliseconds(split.total_s).removesuffix(' ms')} {_with(split.arm)}" for split in others)
+    return f"{workload}: {milliseconds(first.total_s)} per token {_with(first.arm)}{rest}"
 
 
 def acceptance_finding(workload: str, found: Sequence[PositionAcceptance]) -> str:
@@ -75,16 +68,17 @@ def verify_finding(points: Sequence[VerifyPoint]) -> str:
     """Return what the widest pass costs."""
     widest = points[-1]
     tokens = "1 draft token" if widest.num_checked == 1 else f"{widest.num_checked} draft tokens"
-    return (
-        f"A pass that checks {tokens} takes {widest.cost:.1f} plain steps, and can give up to {widest.num_checked + 1}"
-        " tokens"
-    )
+    return f"Checking {tokens} takes {widest.cost:.1f} plain steps, for up to {widest.num_checked + 1} tokens"
 
 
 def length_finding(workload: str, found: Sequence[AcceptedLengths]) -> str:
     """Return tokens per round."""
     parts = [f"{arm.arm} {arm.tokens_per_round:.2f}" for arm in found]
     return f"{workload}: a round with drafts gives {', '.join(parts)} tokens on average"
+
+
+def _with(arm: str) -> str:
+    return "without drafts" if arm == BASELINE_NAME else f"with {arm}"
 
 
 def _median(speed: ArmSpeed) -> float:

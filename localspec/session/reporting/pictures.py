@@ -153,7 +153,7 @@ def _time(workload: Record, label: str, colours: Mapping[str, ArmColour]) -> Pic
     if not splits:
         return _absent("time", "Where the time of a token goes", "No rounds were timed.")
     title = findings.time_finding(label, splits)
-    subtitle = "verify: the target's passes; own: the time that neither a model nor the sampler used."
+    subtitle = "From left: verify (the target's passes), draft, sample, and own (neither a model nor the sampler)."
     rows = tuple(
         (split.arm, *(milliseconds(part) for part in (split.verify_s, split.draft_s, split.sample_s, split.own_s)))
         for split in splits

@@ -20,12 +20,12 @@ def acceptance_chart(
 ) -> Figure:
     """Return acceptance by position twice: of all rounds, and of those that had accepted everything before."""
     figure, (left, right) = sheet(
-        title, _HEIGHT_IN, columns=2, left_in=0.62, right_in=0.85, gap_in=1.25, subtitle=subtitle
+        title, _HEIGHT_IN, columns=2, left_in=0.55, right_in=0.85, gap_in=1.3, has_headings=True, subtitle=subtitle
     )
     longest = max(len(arm.of_all_rounds) for arm in found)
     ways: tuple[tuple[Axes, str, list[tuple[str, Sequence[float | None]]]], ...] = (
-        (left, "of all rounds with drafts", [(arm.arm, arm.of_all_rounds) for arm in found]),
-        (right, "if all before it were accepted", [(arm.arm, arm.given_earlier) for arm in found]),
+        (left, "accepted, of all rounds with drafts", [(arm.arm, arm.of_all_rounds) for arm in found]),
+        (right, "accepted, if all before it were", [(arm.arm, arm.given_earlier) for arm in found]),
     )
     for plot, words, lines in ways:
         plot.set_title(words, loc="left", size=9.0, color=INK.light, pad=7.0)
@@ -48,7 +48,6 @@ def acceptance_chart(
             label = arm if len(arm) <= 12 else f"{arm[:11]}…"
             offset = 0.12 * (max(longest, 2) - 1 + 0.6) / 2.2
             plot.text(place + offset, height, label, color=colours[arm].words.light, weight="bold", va="center")
-    left.set_ylabel("accepted")
     return figure
 
 
@@ -56,8 +55,10 @@ def verify_chart(title: str, subtitle: str, points: Sequence[VerifyPoint], colou
     """Return the cost of a target pass by the draft tokens that it checks, beside what single steps would cost."""
     figure, (plot,) = sheet(title, _HEIGHT_IN, right_in=1.5, subtitle=subtitle)
     most = points[-1].num_checked
-    top = max(max(point.high for point in points) * 1.15, 2.0)
+    highest = max(point.high for point in points)
+    top = max(1.1 * highest, min(most + 1.3, 1.7 * highest), 2.0)
     plot.set_ylim(0.0, top)
+    plot.yaxis.set_major_locator(MaxNLocator(5))
     _count_axis(plot, 0, max(most, 2))
     plot.plot([0, top - 1.0], [1.0, top], color=MUTED.light, linewidth=1.0, linestyle=(0, (1, 2)))
     plot.axhline(1.0, color=MUTED.light, linewidth=1.0)
@@ -72,13 +73,16 @@ def verify_chart(title: str, subtitle: str, points: Sequence[VerifyPoint], colou
     )
     plot.plot(places, [point.cost for point in points], "o-", color=colour.mark.light, markeredgecolor=PAPER.light)
     edge = plot.get_xlim()[1]
-    labels = ["measured", "one plain step", "a plain step for\neach token"]
-    ends = [points[-1].cost, 1.0, min(top, edge + 1.0)]
-    heights = spread(ends, 0.28 / _HEIGHT_IN * top)
-    looks = [colour.words.light, MUTED.light, MUTED.light]
-    for label, height, look in zip(labels, heights, looks, strict=True):
+    labels = [("measured", points[-1].cost, colour.words.light), ("one plain step", 1.0, MUTED.light)]
+    single = "a plain step for\neach token"
+    if edge + 1.0 <= top:
+        labels.append((single, edge + 1.0, MUTED.light))
+    else:
+        plot.text(top - 1.0 + 0.02 * edge, 0.985 * top, single, color=MUTED.light, va="top", linespacing=1.15)
+    heights = spread([height for _, height, _ in labels], 0.28 / _HEIGHT_IN * top)
+    for (label, _, look), height in zip(labels, heights, strict=True):
         weight = "bold" if label == "measured" else "normal"
-        plot.text(edge, height, f"  {label}", color=look, weight=weight, va="center", linespacing=1.1)
+        plot.text(edge + 0.012 * edge, height, label, color=look, weight=weight, va="center", linespacing=1.15)
     plot.set_xlabel("draft tokens checked in one pass (0: a plain step)")
     plot.set_ylabel("time of the pass, in plain steps")
     return figure
@@ -89,7 +93,7 @@ def length_chart(
 ) -> Figure:
     """Return for each arm how often a round accepted 0, 1, 2 … tokens."""
     longest = max(len(arm.counts) for arm in found)
-    figure, plots = sheet(title, 1.9, columns=len(found), gap_in=0.25, subtitle=subtitle)
+    figure, plots = sheet(title, 1.9, columns=len(found), gap_in=0.25, has_headings=True, subtitle=subtitle)
     top = max(max(arm.counts) / arm.num_rounds for arm in found)
     for index, (plot, arm) in enumerate(zip(plots, found, strict=True)):
         colour = colours[arm.arm]

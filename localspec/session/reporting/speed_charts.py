@@ -29,9 +29,9 @@ def speedup_chart(title: str, subtitle: str, speeds: Sequence[ArmSpeed], colours
     for previous, speed in zip([None, *rows], rows, strict=False):
         place += 0.0 if previous is None else 1.0 if previous.workload == speed.workload else 1.6
         places.append(place)
-    figure, (plot,) = sheet(title, _LINE_IN * (place + 1.4), left_in=1.75, right_in=1.35, subtitle=subtitle)
-    most = max(max(speed.speedup.median, speed.speedup.high or 0.0) for speed in rows if speed.speedup)
-    plot.set_xlim(0.0, max(1.25, min(most, 12.0)) * 1.04)
+    figure, (plot,) = sheet(title, _LINE_IN * (place + 1.4), left_in=1.75, right_in=1.6, subtitle=subtitle)
+    edge = _speedup_edge(rows)
+    plot.set_xlim(0.0, edge)
     plot.set_ylim(place + 0.7, -0.7)
     plot.grid(True, axis="x")
     plot.grid(False, axis="y")
@@ -43,12 +43,14 @@ def speedup_chart(title: str, subtitle: str, speeds: Sequence[ArmSpeed], colours
         mark = colours[speed.arm].mark.light
         if found.low is not None and found.high is not None:
             plot.plot([found.low, found.high], [at, at], color=mark, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
+            if found.high > edge:
+                plot.plot([edge], [at], ">", color=mark, markersize=6.0, clip_on=False)
         plot.plot([found.median], [at], "o", color=mark, markersize=8.0, markeredgecolor=PAPER.light)
         words = colours[speed.arm].words.light
-        _beside(plot, at, speed.arm, words, is_left=True)
-        span = "one pair or two" if found.low is None else f"{found.low:.2f} to {found.high:.2f}"
-        plot.text(1.02, at, f"{found.median:.2f}x", color=words, weight="bold", va="center", **_in_margin(plot))
-        plot.text(1.02 + 0.48 / _width_in(plot), at, span, color=MUTED.light, size=8.0, va="center", **_in_margin(plot))
+        _beside(plot, at, speed.arm, words)
+        span = "no interval" if found.low is None else f"{found.low:.2f} to {found.high:.2f}"
+        plot.text(1.03, at, f"{found.median:.2f}x", color=words, weight="bold", va="center", **_in_margin(plot))
+        plot.text(1.03 + 0.56 / _width_in(plot), at, span, color=MUTED.light, size=8.0, va="center", **_in_margin(plot))
     for group in groups:
         first = next(at for speed, at in zip(rows, places, strict=True) if speed.workload == group)
         label = group if len(group) <= 13 else f"{group[:12]}…"
@@ -92,7 +94,7 @@ def time_chart(title: str, subtitle: str, splits: Sequence[TimeSplit], colours: 
     plot.grid(False, axis="y")
     for row, split in enumerate(splits):
         colour = colours[split.arm]
-        _beside(plot, row, split.arm, colour.words.light, is_left=True)
+        _beside(plot, row, split.arm, colour.words.light)
         start = 0.0
         for use, tint in _TINTS.items():
             width = getattr(split, f"{use}_s") * 1000.0
@@ -101,7 +103,7 @@ def time_chart(title: str, subtitle: str, splits: Sequence[TimeSplit], colours: 
                 row, width, left=start, height=0.62, color=colour.mark.light, alpha=tint, edgecolor="none", linewidth=0
             )
             label = f"{use} {_milliseconds(width)}"
-            if width / most * _width_in(plot) > 0.075 * len(label):
+            if width / most * _width_in(plot) > 0.066 * len(label):
                 inside = PAPER.light if tint == 1.0 else INK.light
                 plot.text(start + width / 2.0, row, label, ha="center", va="center", size=8.0, color=inside)
             start += width
@@ -114,7 +116,15 @@ def time_chart(title: str, subtitle: str, splits: Sequence[TimeSplit], colours: 
     return figure
 
 
-def _beside(plot: Axes, at: float, words: str, colour: str, is_left: bool) -> None:
+def _speedup_edge(rows: Sequence[ArmSpeed]) -> float:
+    """Return where the axis ends: after the last interval, but not so far that the medians cannot be told apart."""
+    found = [speed.speedup for speed in rows if speed.speedup is not None]
+    furthest = max(speedup.median for speedup in found)
+    widest = max(max(speedup.median, speedup.high or 0.0) for speedup in found)
+    return max(1.25, 1.06 * min(widest, 2.0 * max(furthest, 1.0)))
+
+
+def _beside(plot: Axes, at: float, words: str, colour: str) -> None:
     plot.text(-0.08 / _width_in(plot), at, _short(words), color=colour, va="center", ha="right", **_in_margin(plot))
 
 

@@ -1,0 +1,86 @@
+"""Writing files: whole or not at all, and never over what somebody else made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from localspec import __version__
+from localspec.errors import LocalspecError, UsageError
+
+GENERATOR: Final = f"localspec {__version__}"
+"""What the files of a report say they were made by."""
+
+_MARKS: Final = (b'<meta name="generator" content="localspec ', b"Software\0localspec ")
+"""In the first bytes of pages and of pictures."""
+
+_HEAD_BYTES: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A file to write."""
+
+    path: Path
+    content: bytes
+
+
+def check_place(path: Path, is_forced: bool) -> None:
+    """Refuse a place where something lies that localspec did not make.
+
+    Raises:
+        UsageError: it is a folder, its folder does not exist, or what lies there is foreign and nobody insists.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder.", "Name a file in it.")
+    if not path.parent.is_dir():
+        raise UsageError(f"There is no folder {path.parent}.", "Make it first, or name another place.")
+    if path.exists() and not is_forced and not _is_own(path):
+        raise UsageError(
+            f"{path} exists, and localspec did not make it.", "Name another file, or write over it with --force."
+        )
+
+
+def write_all(outputs: Sequence[Output], is_forced: bool) -> None:
+    """Write files, after all places have been found good. Each appears whole, in one moment.
+
+    Raises:
+        UsageError: as check_place.
+        LocalspecError: the system refused.
+    """
+    for output in outputs:
+        check_place(output.path, is_forced)
+    for output in outputs:
+        _write(output)
+
+
+def _write(output: Output) -> None:
+    draft = output.path.with_name(f".{output.path.name[:100]}.{os.getpid()}.part")
+    try:
+        draft.unlink(missing_ok=True)
+        # Never through a link that somebody laid there meanwhile.
+        with draft.open("xb") as file:
+            file.write(output.content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(output.path)
+    except OSError as error:
+        raise LocalspecError(
+            f"Cannot write {output.path}: {error.strerror or error}.", "Name another place with -o or --png."
+        ) from None
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return any(mark in head for mark in _MARKS)
