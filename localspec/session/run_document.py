@@ -1,75 +1,149 @@
-"""Reading the document of a run: its estimates, and the trials of an arm. The document's form is that of records.py."""
+"""What a kept run's document says, as far as profiles and estimates read it; checked, since it comes from a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from localspec.metrics.comparison import PairedRate, interpolate_rate
-from localspec.metrics.statistics import Estimate
+from localspec.engine.values import Method
+from localspec.errors import LocalspecError, UsageError
+from localspec.session.records import document_of
+from localspec.store.runs import Runs
+from localspec.store.values import Record, StoredRun
 
-Record = dict[str, Any]
-
-_ARM_KEYS = ("n_max", "n_min", "p_min", "ngram_max", "ngram_min")
-
-
-def estimate_of(record: Mapping[str, Any] | None) -> Estimate | None:
-    """Return an estimate as it was before it was written down."""
-    if record is None or record.get("median") is None:
-        return None
-    return Estimate(record["median"], record.get("low"), record.get("high"), record.get("pairs") or 0)
+LAST = "last"
+"""Word for the newest run."""
 
 
-def arm_trials(workload: Record, arm_name: str) -> list[Record]:
-    """Return an arm's trials in order of pairs. A closing baseline run is in no arm's figures."""
-    found = [trial for trial in workload.get("trials") or () if trial["arm"] == arm_name and not _is_closing(trial)]
-    return sorted(found, key=lambda trial: int(trial["pair"]))
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-def trial_rates(workload: Record, arm_name: str) -> list[float]:
-    """Return the decode_tps of an arm's trials; a trial that was too short to have one is left out."""
-    return [trial["decode_tps"] for trial in arm_trials(workload, arm_name) if trial.get("decode_tps")]
+class Figure(_Part):
+    """A median with its interval."""
+
+    median: float
+    low: float | None = None
+    high: float | None = None
+    pairs: int = 0
 
 
-def trial_speedups(workload: Record, arm_name: str) -> list[float]:
-    """Return the paired ratios that an arm's speedup is the median of."""
-    baseline = next((arm for arm in workload["arms"] if arm["method"] == "off"), None)
-    if baseline is None or baseline["name"] == arm_name:
-        return []
-    by_pair = {trial["pair"]: trial for trial in arm_trials(workload, baseline["name"])}
-    closing = next((trial for trial in workload.get("trials") or () if _is_closing(trial)), None)
-    ratios = []
-    for trial in arm_trials(workload, arm_name):
-        partner = by_pair.get(trial["pair"])
-        if partner is None:
-            continue
-        rate = partner["decode_tps"]
-        if closing is not None and closing["pair"] == trial["pair"] and rate and closing["decode_tps"]:
-            before, after = (partner["place"], rate), (closing["place"], closing["decode_tps"])
-            rate = interpolate_rate(before, after, trial["place"])
-        if (ratio := PairedRate(rate, trial["decode_tps"]).ratio) is not None:
-            ratios.append(ratio)
-    return ratios
+class RunModel(_Part):
+    """A model that was loaded."""
+
+    path: str
+    name: str = ""
+    quantisation: str = ""
+    sha256: str | None = None
 
 
-def arm_settings(arm: Record) -> tuple[object, ...]:
-    """Return what tells ways of drafting apart, whatever they are called."""
-    method = arm["method"]
-    return (method,) if method == "off" else (method, *(arm.get(key) for key in _ARM_KEYS))
+class RunArm(_Part):
+    """One way of drafting on one workload."""
+
+    name: str
+    method: Method
+    n_max: int
+    n_min: int = 0
+    p_min: float = 0.0
+    ngram_max: int = 6
+    ngram_min: int = 4
+    has_run: bool = False
+    reason: str = ""
+    decode_tps: Figure | None = None
+    speedup: Figure | None = None
+    verdict: str | None = None
+    num_draft_tokens: int | None = None
+    num_rounds: int | None = None
+    draft_s: float | None = None
+    acceptance_rate: float | None = None
+    mean_accepted_length: float | None = None
+    conditional_acceptance_by_position: list[float | None] | None = None
 
 
-def find_arm(workload: Record, wanted: Record) -> Record | None:
-    """Return the arm that drafts in the same way, or else the one of the same name and method; None for neither."""
-    arms = workload["arms"]
-    same = (arm for arm in arms if arm_settings(arm) == arm_settings(wanted))
-    namesakes = (arm for arm in arms if (arm["name"], arm["method"]) == (wanted["name"], wanted["method"]))
-    return next(same, None) or next(namesakes, None)
+class RunRounds(_Part):
+    """A trial's rounds, column by column."""
+
+    drafted: list[int] = Field(default_factory=list)
+    total_s: list[float] = Field(default_factory=list)
+    draft_s: list[float] = Field(default_factory=list)
+    """Empty in a run that did not keep it."""
 
 
-def find_workload_record(document: Record, name: str) -> Record | None:
-    """Return a workload by its name."""
-    return next((workload for workload in document["workloads"] if workload["name"] == name), None)
+class RunTrial(_Part):
+    """One measured generation."""
+
+    arm: str
+    is_closing: bool = False
+    rounds: RunRounds = RunRounds()
 
 
-def _is_closing(trial: Record) -> bool:
-    return bool(trial.get("is_closing"))
+class RunWorkload(_Part):
+    """One workload's comparison."""
+
+    name: str
+    arms: list[RunArm]
+    trials: list[RunTrial] = Field(default_factory=list)
+    sampling: Record = Field(default_factory=dict)
+
+    @property
+    def baseline(self) -> RunArm | None:
+        """The arm without drafts."""
+        return next((arm for arm in self.arms if arm.method == "off"), None)
+
+    @property
+    def speculative(self) -> list[RunArm]:
+        """The arms with drafts that have run."""
+        return [arm for arm in self.arms if arm.method != "off" and arm.has_run]
+
+
+class RunDocument(_Part):
+    """A whole run."""
+
+    build: Record = Field(default_factory=dict)
+    device: Record = Field(default_factory=dict)
+    target: RunModel
+    draft: RunModel | None = None
+    settings: Record
+    workloads: list[RunWorkload]
+
+    def named(self, workload: str) -> list[RunWorkload]:
+        """Return the workload of that name, or all for an empty one.
+
+        Raises:
+            UsageError: the run has no such workload.
+        """
+        found = [item for item in self.workloads if not workload or item.name.casefold() == workload.casefold()]
+        if not found:
+            names = ", ".join(dict.fromkeys(item.name for item in self.workloads)) or "none"
+            raise UsageError(f"The run has no workload {workload!r:.80}.", f"It has: {names}.")
+        return found
+
+
+def choose_run(runs: Runs, word: str) -> StoredRun:
+    """Return the run that a word means: a number, or `last`.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    if word.casefold() == LAST:
+        newest = runs.summaries(limit=1)
+        if not newest:
+            raise UsageError("No run is kept yet.", "Measure something: localspec bench MODEL")
+        return runs.get(newest[0].id)
+    if not (word.isascii() and word.isdigit() and len(word) <= 18):
+        raise UsageError(f"{word!r:.80} is no run.", "Give a number that `localspec runs` shows, or `last`.")
+    return runs.get(int(word))
+
+
+def read_document(run: StoredRun) -> RunDocument:
+    """Return what a kept run says.
+
+    Raises:
+        LocalspecError: its document is damaged.
+    """
+    try:
+        return RunDocument.model_validate(document_of(run))
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
+        raise LocalspecError(
+            f"What is kept of run {run.summary.id} is damaged, or of another version: {place}.", "Measure again."
+        ) from None
