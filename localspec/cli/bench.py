@@ -25,34 +25,50 @@ from localspec.session.loading import (
     sampling_settings,
     speculation_settings,
 )
-from localspec.session.measurement import Measurement, MeasurementPlan, measure, measurement_record
+from localspec.session.measurement import Measurement, MeasurementPlan, OnProgress, measure, measurement_record
 from localspec.session.records import encode_record
+from localspec.session.run_keeping import RunKeeper
 from localspec.settings import Flags, Settings, load_settings
 
 DEFAULT_WORKLOADS = ("edit", "chat")
 
 
+Work = Callable[[Engine, Report, OnProgress], Coroutine[Any, Any, Measurement]]
+"""Measures on an engine; the report is for what comes before the measurement."""
+
+
 def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
     """Measure, print, and return the exit code."""
-    plan = make_plan(choice, load_settings(flags), flags, with_hashes=is_json)
-    return carry_out(services, lambda engine, report: measure(engine, plan, progress_printer(report)), is_json)
+    plan = make_plan(choice, load_settings(flags), flags, with_hashes=is_json or choice.is_kept)
+    keeper = RunKeeper("bench", services.open_database, say_notice) if choice.is_kept else None
+    return carry_out(services, lambda engine, report, watch: measure(engine, plan, watch), is_json, keeper)
 
 
-def carry_out(
-    services: Services, work: Callable[[Engine, Report], Coroutine[Any, Any, Measurement]], is_json: bool
-) -> int:
-    """Run a measurement on an engine of its own, print what it brought, and return the exit code.
+def carry_out(services: Services, work: Work, is_json: bool, keeper: RunKeeper | None) -> int:
+    """Run a measurement on an engine of its own, keep and print what it brought, and return the exit code.
 
     Ctrl-C ends it early, once; what was measured is then printed all the same, however often it is pressed.
+
+    Args:
+        keeper: keeps the run; None for one that is not kept.
     """
     with Interruptions(say_notice) as interruptions:
         engine = services.make_engine()
         try:
             with progress(notices_console()) as report:
-                measurement = interruptions.run(work(engine, report))
+                watch = progress_printer(report)
+                if keeper is not None:
+                    watch = keeper.watching(watch)
+                measurement = interruptions.run(work(engine, report, watch))
+        except BaseException as error:
+            if keeper is not None:
+                keeper.fail(error.message if isinstance(error, LocalspecError) else "It was broken off.")
+            raise
         finally:
             interruptions.run(engine.close(), is_stoppable=False)
-        return finish(measurement, is_json)
+        # Before anything is printed: nobody may be reading any more.
+        run_id = None if keeper is None else keeper.finish(measurement)
+        return finish(measurement, is_json, run_id)
 
 
 def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool) -> MeasurementPlan:
@@ -89,8 +105,12 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
     )
 
 
-def finish(measurement: Measurement, is_json: bool) -> int:
-    """Print what was measured, the document last, and return the exit code."""
+def finish(measurement: Measurement, is_json: bool, run_id: int | None = None) -> int:
+    """Print what was measured, the document last, and return the exit code.
+
+    Args:
+        run_id: the number that it is kept under; None if it is not kept.
+    """
     show_measurement(measurement, results_console(is_json))
     if measurement.failure is not None:
         say_failure(measurement.failure)
@@ -99,8 +119,10 @@ def finish(measurement: Measurement, is_json: bool) -> int:
         say_failure(LocalspecError(f"No way of drafting could run here: {'; '.join(refusals)}.", hint))
     if measurement.is_interrupted:
         notices_console().print("Interrupted.")
+    if run_id is not None:
+        say_notice(f"run {run_id} kept")
     if is_json:
-        print(encode_record(measurement_record(measurement)))
+        print(encode_record({**measurement_record(measurement), "run_id": run_id}))
     if measurement.is_interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if measurement.failure is not None or refusals else EXIT_DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from localspec.catalog.workloads import find_workload, load_workloads
 from localspec.cli.bench import carry_out
-from localspec.cli.comparison import progress_printer
+from localspec.cli.failures import say_notice
 from localspec.cli.screen import Report
 from localspec.cli.services import Services
 from localspec.engine.interface import Engine
@@ -18,23 +18,26 @@ from localspec.session.loading import (
     sampling_settings,
     speculation_settings,
 )
-from localspec.session.measurement import Measurement, MeasurementPlan, measure
+from localspec.session.measurement import Measurement, MeasurementPlan, OnProgress, measure
+from localspec.session.run_keeping import RunKeeper
 from localspec.settings import Flags, Settings, load_settings
 
 WORKLOADS = ("quote", "chat", "story")
 """One that copies, and two that do not."""
 
 
-def run_demo(services: Services, flags: Flags, is_json: bool, is_forced: bool = False) -> int:
+def run_demo(services: Services, flags: Flags, is_json: bool, is_forced: bool = False, is_kept: bool = True) -> int:
     """Prepare the models, measure, print, and return the exit code."""
     settings = load_settings(flags)
     check_extent(settings.bench.pairs, settings.bench.max_tokens)
+    with_hashes = is_json or is_kept
 
-    async def work(engine: Engine, report: Report) -> Measurement:
-        plan = demo_plan(await _prepare(engine, report), settings, with_hashes=is_json, is_forced=is_forced)
-        return await measure(engine, plan, progress_printer(report))
+    async def work(engine: Engine, report: Report, watch: OnProgress) -> Measurement:
+        plan = demo_plan(await _prepare(engine, report), settings, with_hashes=with_hashes, is_forced=is_forced)
+        return await measure(engine, plan, watch)
 
-    return carry_out(services, work, is_json)
+    keeper = RunKeeper("demo", services.open_database, say_notice) if is_kept else None
+    return carry_out(services, work, is_json, keeper)
 
 
 def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool, is_forced: bool = False) -> MeasurementPlan:

@@ -45,13 +45,16 @@ def doctor(services: Services, is_json: bool) -> int:
 @options.pairs
 @options.max_tokens
 @options.force
+@options.keep
 @options.as_json
 @click.pass_obj
-def demo(services: Services, pairs: int | None, max_tokens: int | None, is_forced: bool, is_json: bool) -> int:
+def demo(
+    services: Services, pairs: int | None, max_tokens: int | None, is_forced: bool, is_kept: bool, is_json: bool
+) -> int:
     """Measure speculation on a small embedded model."""
     from localspec.cli.demo import run_demo
 
-    return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json, is_forced)
+    return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json, is_forced, is_kept)
 
 
 @cli.command(epilog=f"{options.BENCH_EPILOG}\n\n{options.DEFAULTS_EPILOG}")
@@ -87,6 +90,7 @@ def demo(services: Services, pairs: int | None, max_tokens: int | None, is_force
 @options.draft_placement
 @options.force
 @options.pairs
+@options.keep
 @options.as_json
 @click.pass_obj
 def bench(services: Services, /, **given: Any) -> int:
@@ -103,6 +107,7 @@ def bench(services: Services, /, **given: Any) -> int:
             prompt_file=given["prompt_file"],
             ignore_eos=given["ignore_eos"],
             is_forced=given["is_forced"],
+            is_kept=given["is_kept"],
         ),
         options.flags_of(given),
         given["is_json"],

@@ -64,6 +64,8 @@ class BenchChoice:
     ignore_eos: bool
     is_forced: bool = False
     """Load what would not fit into memory, too."""
+    is_kept: bool = True
+    """Keep it as a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +250,5 @@ draft_placement = together(
 )
 
 force = click.option("--force", "is_forced", is_flag=True, help="Load even what would not fit into memory.")
+
+keep = click.option("--no-keep", "is_kept", is_flag=True, flag_value=False, default=True, help="Do not keep the run.")
