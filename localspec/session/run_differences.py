@@ -70,6 +70,13 @@ def settings_differences(before: Record, after: Record) -> tuple[Difference, ...
     return tuple(dict.fromkeys(found))
 
 
+def value_text(value: object) -> str:
+    """Return a setting's value as people read it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _build(before: Record, after: Record) -> Iterator[Difference]:
     names = {"llama_cpp": "llama.cpp", "llama_cpp_python": "llama-cpp-python", "supports_gpu_offload": "GPU offload"}
     for key, name in names.items():
@@ -134,10 +141,4 @@ def _values(
 def _value(group: Group, what: str, before: object, after: object) -> Iterator[Difference]:
     if before is None or after is None or before == "" or after == "" or before == after:
         return
-    yield Difference(group, what, _text(before), _text(after))
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    yield Difference(group, what, value_text(before), value_text(after))
