@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
+from rich.console import Console
+
 from localspec.catalog.workloads import Workload, find_workload, load_workloads, workload_from_file
+from localspec.cli.alarms import raise_alarms
 from localspec.cli.comparison import progress_printer, show_measurement
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, say_failure, say_notice
 from localspec.cli.interruption import Interruptions
@@ -26,7 +29,7 @@ from localspec.session.loading import (
     speculation_settings,
 )
 from localspec.session.measurement import Measurement, MeasurementPlan, OnProgress, measure, measurement_record
-from localspec.session.records import encode_record
+from localspec.session.records import Record, encode_record
 from localspec.session.run_keeping import RunKeeper
 from localspec.settings import Flags, Settings, load_settings
 
@@ -36,6 +39,9 @@ DEFAULT_WORKLOADS = ("edit", "chat")
 Work = Callable[[Engine, Report, OnProgress], Coroutine[Any, Any, Measurement]]
 """Measures on an engine; the report is for what comes before the measurement."""
 
+Conclude = Callable[[Record, Console], Record]
+"""Prints what a run's document means beside another one, and returns what the JSON holds of that."""
+
 
 def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
     """Measure, print, and return the exit code."""
@@ -44,13 +50,16 @@ def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bo
     return carry_out(services, lambda engine, report, watch: measure(engine, plan, watch), is_json, keeper)
 
 
-def carry_out(services: Services, work: Work, is_json: bool, keeper: RunKeeper | None) -> int:
+def carry_out(
+    services: Services, work: Work, is_json: bool, keeper: RunKeeper | None, conclude: Conclude | None = None
+) -> int:
     """Run a measurement on an engine of its own, keep and print what it brought, and return the exit code.
 
     Ctrl-C ends it early, once; what was measured is then printed all the same, however often it is pressed.
 
     Args:
         keeper: keeps the run; None for one that is not kept.
+        conclude: what more to say in the end.
     """
     with Interruptions(say_notice) as interruptions:
         engine = services.make_engine()
@@ -68,7 +77,7 @@ def carry_out(services: Services, work: Work, is_json: bool, keeper: RunKeeper |
             interruptions.run(engine.close(), is_stoppable=False)
         # Before anything is printed: nobody may be reading any more.
         run_id = None if keeper is None else keeper.finish(measurement)
-        return finish(measurement, is_json, run_id)
+        return finish(services, measurement, is_json, run_id, conclude)
 
 
 def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool) -> MeasurementPlan:
@@ -105,13 +114,20 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
     )
 
 
-def finish(measurement: Measurement, is_json: bool, run_id: int | None = None) -> int:
+def finish(
+    services: Services, measurement: Measurement, is_json: bool, run_id: int | None, conclude: Conclude | None
+) -> int:
     """Print what was measured, the document last, and return the exit code.
 
     Args:
-        run_id: the number that it is kept under; None if it is not kept.
+        run_id: the number that it is kept under, and then it is compared with earlier runs; None if it is not kept.
+        conclude: what more to say.
     """
-    show_measurement(measurement, results_console(is_json))
+    console = results_console(is_json)
+    document = {**measurement_record(measurement), "run_id": run_id}
+    show_measurement(measurement, console)
+    more = {} if conclude is None else conclude(document, console)
+    alarms = [] if run_id is None else raise_alarms(services, document, run_id, notices_console())
     if measurement.failure is not None:
         say_failure(measurement.failure)
     if refusals := measurement.refusals:
@@ -122,7 +138,7 @@ def finish(measurement: Measurement, is_json: bool, run_id: int | None = None) -
     if run_id is not None:
         say_notice(f"run {run_id} kept")
     if is_json:
-        print(encode_record({**measurement_record(measurement), "run_id": run_id}))
+        print(encode_record({**document, **more, "alarms": alarms}))
     if measurement.is_interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if measurement.failure is not None or refusals else EXIT_DONE

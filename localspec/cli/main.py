@@ -15,6 +15,8 @@ from localspec.cli import completion, options
 from localspec.cli.failures import exit_code_of
 from localspec.cli.history_commands import COMMANDS as HISTORY_COMMANDS
 from localspec.cli.model_commands import COMMANDS
+from localspec.cli.report_command import COMMANDS as REPORT_COMMANDS
+from localspec.cli.record_commands import COMMANDS as RECORD_COMMANDS
 from localspec.cli.services import Services
 from localspec.cli.signals import handle_interrupts
 from localspec.cli.streams import accept_any_text, check_output, prepare_streams
@@ -114,7 +116,7 @@ def bench(services: Services, /, **given: Any) -> int:
     )
 
 
-for _command in (*COMMANDS, *HISTORY_COMMANDS):
+for _command in (*COMMANDS, *RECORD_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS):
     cli.add_command(_command)
 
 

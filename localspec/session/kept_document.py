@@ -27,6 +27,7 @@ def rebuilt_document(stored: StoredRun) -> Record:
             is_interrupted = begun[-1] == workload.name
             result = comparison_of(workload.name, plan.arms, sampling, plan.num_pairs, trials, is_interrupted)
             entry = workload_record(result)
+            entry["title"] = workload.title
             entry["temperature"] = sampling.temperature
             entry["is_copy_heavy"] = workload.is_copy_heavy
             entries.append(entry)
