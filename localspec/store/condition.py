@@ -50,6 +50,9 @@ def condition_of(path: Path, latest: int, is_thorough: bool = False) -> Conditio
         if is_surroundings(error):
             raise store_error(error, path) from error
         return "foreign" if _is_no_database(path) else "damaged"
+    except UnicodeDecodeError:
+        # SQLite's own message quoted what is damaged.
+        return "damaged"
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}.", "Check the rights of its folder.") from error
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+from localspec.errors import StoreError
+
 Judge = Callable[[sqlite3.Error], Exception]
 """Takes SQLite's error and returns the one to raise."""
 
@@ -19,6 +21,17 @@ class StoreConnection(sqlite3.Connection):
     def cursor(self, *given: Any, **named: Any) -> Any:
         """Return a cursor that does the same."""
         return super().cursor(_StoreCursor)
+
+    def execute(self, *given: Any) -> sqlite3.Cursor:
+        """Execute a statement on a new cursor."""
+        # Python's own makes a cursor of its own kind.
+        cursor: _StoreCursor = self.cursor()
+        return cursor.execute(*given)
+
+    def executemany(self, *given: Any) -> sqlite3.Cursor:
+        """Execute a statement several times on a new cursor."""
+        cursor: _StoreCursor = self.cursor()
+        return cursor.executemany(*given)
 
 
 class _StoreCursor(sqlite3.Cursor):
@@ -54,9 +67,19 @@ class _StoreCursor(sqlite3.Cursor):
     def _judged(self) -> Iterator[None]:
         try:
             yield
+        except UnicodeDecodeError as error:
+            # Damaged text, be it a value or quoted in SQLite's message.
+            raise StoreError(
+                "A stored text cannot be read.", "Delete this entry; the others are not touched."
+            ) from error
         except sqlite3.Error as error:
             judge = cast(StoreConnection, self.connection).judge
             found = error if judge is None else judge(error)
             if found is error:
+                del found
                 raise
-            raise found from error
+            try:
+                raise found from error
+            finally:
+                # Otherwise error and frame would hold each other, and with them an open statement.
+                del found

@@ -192,7 +192,9 @@ class Database:
             if condition in ("damaged", "foreign"):
                 return StoreError(self._notices[-1], "Try again.")
             return StoreError(f"{self.path} could not be read: {error}.", "Try again.")
-        return store_error(error, self.path) if is_surroundings(error) else error
+        if is_surroundings(error) or _is_unreadable_text(error):
+            return store_error(error, self.path)
+        return error
 
     def _put_aside(self, reason: str) -> None:
         place = set_aside(self.path, self.now)
@@ -217,6 +219,11 @@ class Database:
                 f"Cannot write in the folder {self.path.parent}: {error.strerror or error}.",
                 "Make it writable and make room there, or set LOCALSPEC_DATA to another one.",
             ) from error
+
+
+def _is_unreadable_text(error: sqlite3.Error) -> bool:
+    """Return whether a value was no text; the binding finds that, and gives it no code."""
+    return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
 
 
 def set_journal(connection: sqlite3.Connection) -> str:

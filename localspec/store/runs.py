@@ -201,8 +201,16 @@ def _columns(facts: RunFacts) -> tuple[object, ...]:
 
 def _summary(row: tuple[Any, ...]) -> RunSummary:
     values = list(row)
-    values[7] = tuple(json.loads(values[7]))
+    values[7] = _names(values[7])
     return RunSummary(*values)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(map(str, json.loads(text)))
+    except (ValueError, TypeError):
+        # A damaged line must not hide the others.
+        return ()
 
 
 def _number(run_id: int) -> int:
