@@ -38,10 +38,9 @@ def rate_finding(workload: str, found: RateTraces) -> str:
     rates = [(trace.arm, trace.median_tps) for trace in found.traces if trace.median_tps is not None]
     if not rates:
         return f"{workload}: tokens per second in the course of an answer"
-    fastest = max(rates, key=lambda item: item[1])
-    others = [f"{arm} {rate(tps)}" for arm, tps in rates if arm != fastest[0]]
-    rest = f", {', '.join(others)}" if others else ""
-    return f"{workload}: {fastest[0]} writes {rate(fastest[1])} tokens per second{rest}"
+    (fastest, most), *others = sorted(rates, key=lambda item: -item[1])
+    rest = "".join(f", {arm} {rate(tps)}" for arm, tps in others)
+    return f"{workload}: {fastest} writes {rate(most)} tokens per second{rest}"
 
 
 def time_finding(workload: str, splits: Sequence[TimeSplit]) -> str:

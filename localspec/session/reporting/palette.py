@@ -37,7 +37,7 @@ MUTED: Final = Colour("muted", "#5b626b", "#a9b0b8")
 GRID: Final = Colour("grid", "#e3e6ea", "#2e343b")
 PAPER: Final = Colour("paper", "#ffffff", "#15181c")
 
-_OFF: Final = ArmColour(Colour("off", "#8a9199", "#9aa1a9"), Colour("off-words", "#636a73", "#b4bac1"))
+_OFF: Final = ArmColour(Colour("off", "#7d858e", "#9aa1a9"), Colour("off-words", "#636a73", "#b4bac1"))
 
 _RESERVED: Final = {"draft": 0, "ngram": 1}
 """The two common arms look the same in all reports."""

@@ -168,12 +168,23 @@ def _acceptance(workload: Record, label: str, colours: Mapping[str, ArmColour]) 
         return _absent("acceptance", "Acceptance by position", "No draft token was checked.")
     title = findings.acceptance_finding(label, found)
     subtitle = "Share of drafted tokens that the target would have written itself, by their place in the draft."
+    if any(not arm.is_sure(place) for arm in found for place in range(len(arm.given_earlier))):
+        subtitle += f" Hollow points rest on fewer than {MIN_ROUNDS} rounds."
     rows = tuple(
-        (arm.arm, str(place), share(of_all), share(given))
+        (arm.arm, str(place), share(of_all), share(given), count(reached))
         for arm in found
-        for place, (of_all, given) in enumerate(zip_longest(arm.of_all_rounds, arm.given_earlier), start=1)
+        for place, (of_all, given, reached) in enumerate(
+            zip_longest(arm.of_all_rounds, arm.given_earlier, arm.num_reached), start=1
+        )
     )
-    numbers = NumberTable(("arm", "position", "of all rounds with drafts", "if all before it were accepted"), rows)
+    headers = (
+        "arm",
+        "position",
+        "of all rounds with drafts",
+        "if all before it were accepted",
+        "rounds that got there",
+    )
+    numbers = NumberTable(headers, rows)
     return Picture(
         "acceptance",
         title,

@@ -188,7 +188,7 @@ def _settings(settings: Record) -> tuple[Row, ...]:
 def _wanted(speculation: Record) -> list[str]:
     """Return the names of the settings that count for an arm's method."""
     method = text(speculation, "method")
-    names = {"off": ["method"], "ngram": ["method", "n_max", "n_min", "ngram_max", "ngram_min", "verification"]}.get(
+    names = {"off": [], "ngram": ["method", "n_max", "n_min", "ngram_max", "ngram_min", "verification"]}.get(
         method, ["method", "n_max", "n_min", "p_min", "verification"]
     )
     return [name for name in names if value(speculation, name) is not None]

@@ -23,31 +23,36 @@ def acceptance_chart(
         title, _HEIGHT_IN, columns=2, left_in=0.55, right_in=0.85, gap_in=1.3, has_headings=True, subtitle=subtitle
     )
     longest = max(len(arm.of_all_rounds) for arm in found)
-    ways: tuple[tuple[Axes, str, list[tuple[str, Sequence[float | None]]]], ...] = (
-        (left, "accepted, of all rounds with drafts", [(arm.arm, arm.of_all_rounds) for arm in found]),
-        (right, "accepted, if all before it were", [(arm.arm, arm.given_earlier) for arm in found]),
+    ways: tuple[tuple[Axes, str, list[Sequence[float | None]]], ...] = (
+        (left, "accepted, of all rounds with drafts", [arm.of_all_rounds for arm in found]),
+        (right, "accepted, if all before it were", [arm.given_earlier for arm in found]),
     )
-    for plot, words, lines in ways:
-        plot.set_title(words, loc="left", size=9.0, color=INK.light, pad=7.0)
+    for plot, heading, lines in ways:
+        plot.set_title(heading, loc="left", size=9.0, color=INK.light, pad=7.0)
         plot.set_ylim(0.0, 1.03)
-        plot.yaxis.set_major_formatter(PercentFormatter(1.0))
+        plot.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         plot.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
         _count_axis(plot, 1, max(longest, 2))
         plot.set_xlabel("position in the draft")
         ends: list[tuple[str, float, float]] = []
-        for arm, shares in lines:
+        for arm, shares in zip(found, lines, strict=True):
             known = [(index + 1, share) for index, share in enumerate(shares) if share is not None]
             if not known:
                 continue
             places, values = [place for place, _ in known], [share for _, share in known]
-            mark = colours[arm].mark.light
+            mark = colours[arm.arm].mark.light
             plot.plot(places, values, "o-", color=mark, markeredgecolor=PAPER.light, clip_on=False, zorder=3)
-            ends.append((arm, places[-1], values[-1]))
-        heights = spread([value for _, _, value in ends], 0.155 / _HEIGHT_IN * 1.03)
-        for (arm, place, _), height in zip(ends, heights, strict=True):
-            label = arm if len(arm) <= 12 else f"{arm[:11]}…"
+            if plot is right:
+                thin = [place for place in places if not arm.is_sure(place - 1)]
+                hollow = [values[places.index(place)] for place in thin]
+                plot.plot(thin, hollow, "o", color=mark, markerfacecolor=PAPER.light, clip_on=False, zorder=4)
+            ends.append((arm.arm, places[-1], values[-1]))
+        heights = spread([max(value, 0.045) for _, _, value in ends], 0.155 / _HEIGHT_IN * 1.03)
+        for (label, place, _), height in zip(ends, heights, strict=True):
+            words = colours[label].words.light
+            label = label if len(label) <= 12 else f"{label[:11]}…"
             offset = 0.12 * (max(longest, 2) - 1 + 0.6) / 2.2
-            plot.text(place + offset, height, label, color=colours[arm].words.light, weight="bold", va="center")
+            plot.text(place + offset, height, label, color=words, weight="bold", va="center")
     return figure
 
 
@@ -58,7 +63,7 @@ def verify_chart(title: str, subtitle: str, points: Sequence[VerifyPoint], colou
     highest = max(point.high for point in points)
     top = max(1.1 * highest, min(most + 1.3, 1.7 * highest), 2.0)
     plot.set_ylim(0.0, top)
-    plot.yaxis.set_major_locator(MaxNLocator(5))
+    plot.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     _count_axis(plot, 0, max(most, 2))
     plot.plot([0, top - 1.0], [1.0, top], color=MUTED.light, linewidth=1.0, linestyle=(0, (1, 2)))
     plot.axhline(1.0, color=MUTED.light, linewidth=1.0)
@@ -104,9 +109,9 @@ def length_chart(
                 if share:
                     label = f"{share:.0%}" if share >= 0.005 else "<1%"
                     plot.text(length, share + top * 0.02, label, ha="center", va="bottom", size=7.5, color=MUTED.light)
-        plot.set_ylim(0.0, min(1.0, top * 1.0) * 1.13)
-        plot.yaxis.set_major_formatter(PercentFormatter(1.0))
-        plot.yaxis.set_major_locator(MaxNLocator(4))
+        plot.set_ylim(0.0, top * 1.13)
+        plot.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        plot.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
         if index:
             plot.tick_params(labelleft=False)
         _count_axis(plot, 0, longest - 1)

@@ -44,7 +44,13 @@ class PositionAcceptance:
     of_all_rounds: tuple[float, ...]
     given_earlier: tuple[float | None, ...]
     """Of the rounds that had a token there and accepted all before it; None where there was no such round."""
+    num_reached: tuple[int, ...]
+    """Rounds that `given_earlier` rests on; empty if the records do not tell."""
     num_rounds: int
+
+    def is_sure(self, index: int) -> bool:
+        """Say whether enough rounds came as far as a place, from 0; true where it is not known."""
+        return index >= len(self.num_reached) or self.num_reached[index] >= MIN_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,8 @@ def position_acceptance(workload: Record) -> tuple[PositionAcceptance, ...]:
         if is_baseline(arm) or not of_all or not num_rounds:
             continue
         given = tuple(finite(item) for item in items(arm, "conditional_acceptance_by_position"))
-        found.append(PositionAcceptance(name(arm, "name"), tuple(of_all), given, int(num_rounds)))
+        reached = _num_reached(trials_of(workload, text(arm, "name")))
+        found.append(PositionAcceptance(name(arm, "name"), tuple(of_all), given, reached, int(num_rounds)))
     return tuple(found)
 
 
@@ -206,6 +213,18 @@ def columns(trial: Record, *names: str) -> list[list[float]] | None:
     if len(kept) < len(names) or len({len(column) for column in kept}) != 1:
         return None
     return kept
+
+
+def _num_reached(trials: Iterable[Record]) -> tuple[int, ...]:
+    """Return for each place of a draft in how many rounds a token stood there after all before it were accepted."""
+    counts: list[int] = []
+    for trial in trials:
+        for drafted, accepted in zip(*(columns(trial, "drafted", "accepted") or ((), ())), strict=True):
+            num_reached = int(min(drafted, accepted + 1))
+            counts += [0] * (num_reached - len(counts))
+            for place in range(num_reached):
+                counts[place] += 1
+    return tuple(counts)
 
 
 def _passes(trial: Record) -> Sequence[tuple[int, float]]:
