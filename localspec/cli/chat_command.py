@@ -53,7 +53,7 @@ def chat_flags(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
 
 
 @click.command(epilog=options.DEFAULTS_EPILOG)
-@click.argument("target", required=False, metavar="TARGET", shell_complete=complete_model)
+@click.argument("target", required=False, metavar="[TARGET]", shell_complete=complete_model)
 @CHAT_OPTIONS
 @click.option("--continue", "is_continued", is_flag=True, help="Go on with the last chat, with its models.")
 @click.pass_obj

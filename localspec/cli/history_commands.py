@@ -45,7 +45,7 @@ def history_list(services: Services, limit: int, is_json: bool) -> int:
     return run_list(services, limit, is_json)
 
 
-@history.command("search")
+@history.command("search", short_help="Find chats by words.")
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @_LIMIT
 @options.as_json
