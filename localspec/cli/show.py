@@ -151,13 +151,13 @@ def _show(console: Console, description: Description) -> None:
 def left_out(listing: RepoListing) -> list[str]:
     """Return a sentence for each reason for which files of a repository are not offered."""
     notes = []
-    if listing.num_unsafe:
-        what = (
-            "1 file has a name that is"
-            if listing.num_unsafe == 1
-            else f"{listing.num_unsafe} files have names that are"
+    if listing.num_unsafe == 1:
+        notes.append("1 file has a name that is not used here: it might lead out of a folder, or hide what it says.")
+    elif listing.num_unsafe:
+        notes.append(
+            f"{listing.num_unsafe} files have names that are not used here: they might lead out of a folder, or hide "
+            "what they say."
         )
-        notes.append(f"{what} not used here: it might lead out of a folder, or hide what it says.")
     if listing.num_surplus:
         notes.append(f"{listing.num_surplus} more files were not looked at: the repository has too many.")
     return notes
