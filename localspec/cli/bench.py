@@ -46,7 +46,7 @@ Conclude = Callable[[Record, Console], Record]
 def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
     """Measure, print, and return the exit code."""
     plan = make_plan(choice, load_settings(flags), flags, with_hashes=is_json or choice.is_kept)
-    keeper = RunKeeper("bench", services.open_database, say_notice) if choice.is_kept else None
+    keeper = RunKeeper("bench", services.open_database, say_notice, choice.profile) if choice.is_kept else None
     return carry_out(services, lambda engine, report, watch: measure(engine, plan, watch), is_json, keeper)
 
 

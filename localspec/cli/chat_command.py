@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from localspec.cli import options
+from localspec.cli import options, profile_choice
 from localspec.cli.completion import complete_model
 from localspec.cli.services import Services
 
@@ -55,6 +55,7 @@ def chat_flags(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
 @click.command(epilog=options.DEFAULTS_EPILOG)
 @click.argument("target", required=False, metavar="[TARGET]", shell_complete=complete_model)
 @CHAT_OPTIONS
+@profile_choice.option
 @click.option("--continue", "is_continued", is_flag=True, help="Go on with the last chat, with its models.")
 @click.pass_obj
 def chat(services: Services, /, **given: Any) -> int:
@@ -62,6 +63,10 @@ def chat(services: Services, /, **given: Any) -> int:
 
     Chats are kept: `localspec history` lists them.
     """
+    if given["profile"] is not None:
+        if given["is_continued"]:
+            raise click.UsageError("--continue takes the models of the last chat, and --profile its own: choose one.")
+        given = profile_choice.filled(services, given)
     choice, flags = chat_choice(given), chat_flags(given)
     if given["is_continued"]:
         from localspec.cli.continuation import run_continue

@@ -11,12 +11,13 @@ from typing import Any, NoReturn
 import click
 
 from localspec import __version__
-from localspec.cli import completion, options
+from localspec.cli import completion, options, profile_choice
 from localspec.cli.failures import exit_code_of
 from localspec.cli.history_commands import COMMANDS as HISTORY_COMMANDS
 from localspec.cli.model_commands import COMMANDS
-from localspec.cli.report_command import COMMANDS as REPORT_COMMANDS
+from localspec.cli.profile_commands import COMMANDS as PROFILE_COMMANDS
 from localspec.cli.record_commands import COMMANDS as RECORD_COMMANDS
+from localspec.cli.report_command import COMMANDS as REPORT_COMMANDS
 from localspec.cli.services import Services
 from localspec.cli.signals import handle_interrupts
 from localspec.cli.streams import accept_any_text, check_output, prepare_streams
@@ -60,8 +61,9 @@ def demo(
 
 
 @cli.command(epilog=f"{options.BENCH_EPILOG}\n\n{options.DEFAULTS_EPILOG}")
-@options.target
+@profile_choice.target
 @options.draft
+@profile_choice.option
 @click.option(
     "--method",
     "methods",
@@ -97,6 +99,7 @@ def demo(
 @click.pass_obj
 def bench(services: Services, /, **given: Any) -> int:
     """Compare TARGET with and without speculation, in paired runs."""
+    given = profile_choice.filled(services, given)
     from localspec.cli.bench import run_bench
 
     return run_bench(
@@ -110,13 +113,14 @@ def bench(services: Services, /, **given: Any) -> int:
             ignore_eos=given["ignore_eos"],
             is_forced=given["is_forced"],
             is_kept=given["is_kept"],
+            profile=given["profile"] or "",
         ),
         options.flags_of(given),
         given["is_json"],
     )
 
 
-for _command in (*COMMANDS, *RECORD_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS):
+for _command in (*COMMANDS, *RECORD_COMMANDS, *PROFILE_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS):
     cli.add_command(_command)
 
 

@@ -32,8 +32,13 @@ KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_n
 
 _GROUPS: dict[str, tuple[str, ...]] = {
     "draft": ("n_max", "n_min", "p_min", "ngram_max", "ngram_min"),
-    "sampling": ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed"),
+    "sampling": (
+        *("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed"),
+        # Of a profile; no options of their own.
+        *("repeat_last_n", "frequency_penalty", "presence_penalty", "grammar"),
+    ),
     "context": (
+        *("n_batch", "n_ubatch", "use_mmap"),
         "n_ctx",
         "n_threads",
         "n_threads_batch",
@@ -66,6 +71,8 @@ class BenchChoice:
     """Load what would not fit into memory, too."""
     is_kept: bool = True
     """Keep it as a run."""
+    profile: str = ""
+    """Name of the profile that all this came from; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from localspec.cli.services import Services
 if TYPE_CHECKING:
     from localspec.session.profiles import NamedProfile
 
-target = click.argument("target", required=False, metavar="TARGET", shell_complete=complete_model)
+target = click.argument("target", required=False, metavar="[TARGET]", shell_complete=complete_model)
 
 option = click.option(
     "--profile",
