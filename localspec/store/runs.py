@@ -160,9 +160,8 @@ class Runs:
 
     def _unknown(self, run_id: int) -> UsageError:
         connection = self._database.connection
-        # In floating point, since the number may be any.
         rows = connection.execute(
-            "SELECT id FROM runs ORDER BY ABS(id - CAST(? AS REAL)), id LIMIT ?", (str(run_id), _NUM_NEAREST)
+            "SELECT id FROM runs ORDER BY ABS(id - ?), id LIMIT ?", (max(-(2**62), min(run_id, 2**62)), _NUM_NEAREST)
         ).fetchall()
         nearest = sorted(number for (number,) in rows)
         hint = (
