@@ -52,6 +52,7 @@ class RunKeeper:
         self._has_failed = False
         self._seen: set[tuple[str, str, int]] = set()
         self._place = 0
+        self._num_said = 0
 
     @property
     def run_id(self) -> int | None:
@@ -86,14 +87,14 @@ class RunKeeper:
     def finish(self, measurement: Measurement) -> int | None:
         """Keep the document, and return the run's number; None if it could not be kept."""
         document = measurement_record(measurement)
-        kept = self._attempt(lambda: self._keep_document(measurement, document, state_of(measurement)))
+        kept = self._attempt(lambda: self._keep_document(measurement, document, state_of(measurement)), True)
         self._close()
         return self._run_id if kept else None
 
     def fail(self, reason: str) -> None:
         """Keep that the measurement broke off, with what it had brought."""
         if self._run_id is not None:
-            self._attempt(lambda: self._keep_failure(reason))
+            self._attempt(lambda: self._keep_failure(reason), True)
         self._close()
 
     def _begin(self, opening: Measurement) -> None:
@@ -146,23 +147,27 @@ class RunKeeper:
             document = rebuilt_document(self._runs.get(self._run_id))
             self._finish({**document, "interrupted": False, "failure": reason}, "failed")
 
-    def _attempt(self, work: Callable[[], None]) -> bool:
-        """Do something with the store and return whether it worked. The first failure is said, and the last."""
+    def _attempt(self, work: Callable[[], None], is_end: bool = False) -> bool:
+        """Do something with the store and return whether it worked. Only the first failure is said."""
         try:
             work()
         except (LocalspecError, sqlite3.Error, OSError, ValueError) as error:
+            self._say_notices()
             if not self._has_failed:
                 self._has_failed = True
-                self._say_notices()
                 said = f"{error.message} {error.hint}".strip() if isinstance(error, LocalspecError) else str(error)
-                self._on_notice(f"This run is not kept: {said}")
+                # The document still gets its chance in the end.
+                is_partial = self._run_id is not None and not is_end
+                what = "The rounds of this run are not kept as they come" if is_partial else "This run is not kept"
+                self._on_notice(f"{what}: {said}")
             return False
         return True
 
     def _say_notices(self) -> None:
         if self._database is not None:
-            for notice in self._database.notices:
+            for notice in self._database.notices[self._num_said :]:
                 self._on_notice(notice)
+            self._num_said = len(self._database.notices)
 
     def _close(self) -> None:
         if self._database is not None:
