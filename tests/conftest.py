@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+# matplotlib looks for its folder when it is imported, and that is before any fixture.
+os.environ.setdefault("MPLCONFIGDIR", str(Path(tempfile.gettempdir()) / "localspec-tests-matplotlib"))
 
 _FOLDERS = ("LOCALSPEC_CONFIG", "LOCALSPEC_DATA", "LOCALSPEC_CACHE", "LOCALSPEC_LOG")
 

@@ -50,6 +50,7 @@ def test_the_wheel_carries_code_and_data_and_nothing_else(wheel: Path) -> None:
     assert prompts == {path.name for path in (ROOT / "assets" / "prompts").iterdir()}
     models = {Path(name).name for name in names if name.startswith("localspec/_data/models/")}
     assert models == {path.name for path in (ROOT / "models").iterdir() if path.suffix != ".gguf"}
+    assert {f"localspec/session/reporting/report.{ending}" for ending in ("html.jinja", "css")} <= set(names)
     assert {name.partition("/")[0] for name in names} == {"localspec", f"localspec-{localspec.__version__}.dist-info"}
     assert not [name for name in names if name.endswith((".gguf", ".pyc"))]
 
