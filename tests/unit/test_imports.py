@@ -28,6 +28,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
         (["localspec.cli.*", "localspec.session.*"], {"llama_cpp", "textual"}),
         (["localspec.cli.main"], {"llama_cpp", "textual"}),
         (["localspec.metrics.*"], {"llama_cpp", "textual", "rich", "click"}),
+        (["localspec.store.*"], {"llama_cpp", "textual", "rich", "click", "huggingface_hub", "pydantic", "numpy"}),
         (["localspec.engine.client", "localspec.engine.replay"], {"llama_cpp", "textual"}),
         (["localspec.engine.worker"], {"textual", "rich", "click"}),
         (
