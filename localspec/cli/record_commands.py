@@ -10,7 +10,7 @@ from localspec.cli import options
 from localspec.cli.services import Services
 
 _LIMIT = click.option(
-    "--limit", type=click.IntRange(1, 1_000_000), default=20, show_default=True, metavar="N", help="Most runs listed."
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Most runs listed."
 )
 _EPILOG = "N is a number that `localspec runs` shows, or `last` for the newest run."
 
@@ -42,7 +42,7 @@ def runs_list(services: Services, limit: int, is_json: bool) -> int:
     return run_list(services, limit, is_json)
 
 
-@runs.command("show", epilog=_EPILOG)
+@runs.command("show", epilog=_EPILOG, short_help="Show a run and all that it rests on.")
 @click.argument("run", metavar="N")
 @options.as_json
 @click.pass_obj
@@ -53,7 +53,7 @@ def runs_show(services: Services, run: str, is_json: bool) -> int:
     return run_show(services, run, is_json)
 
 
-@runs.command("compare", epilog=_EPILOG)
+@runs.command("compare", epilog=_EPILOG, short_help="Compare two runs.")
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @options.as_json
@@ -68,7 +68,7 @@ def runs_compare(services: Services, before: str, after: str, is_json: bool) -> 
 @runs.command("rerun", epilog=_EPILOG)
 @click.argument("run", metavar="N")
 @options.force
-@click.option("--no-keep", "is_kept", flag_value=False, default=True, help="Do not keep the new run.")
+@options.keep
 @options.as_json
 @click.pass_obj
 def runs_rerun(services: Services, run: str, is_forced: bool, is_kept: bool, is_json: bool) -> int:

@@ -19,6 +19,9 @@ LABEL_WIDTH = 10
 BAR_WIDTH = 40
 """Characters of the longest bar."""
 
+_UNUSED: dict[str, tuple[str, ...]] = {"draft": ("ngram_max", "ngram_min"), "ngram": ("p_min",)}
+"""Settings that a method takes no notice of."""
+
 
 def show_receipt(document: Record, console: Console) -> None:
     """Print what was measured, on what, and how."""
@@ -48,9 +51,10 @@ def model_lines(document: Record) -> tuple[tuple[str, str], ...]:
         facts = [model.get("quantisation"), bytes_text(model["size_bytes"]) if model.get("size_bytes") else None]
         about = ", ".join(str(fact) for fact in facts if fact)
         lines.append((role, f"{file_name(model)} ({about})" if about else file_name(model)))
-        lines.append(("", f"in {model.get('path')}"))
-        lines.append(("", f"SHA-256 {model.get('sha256') or 'not taken'}"))
-    return tuple(lines)
+        folder = str(model.get("path") or "").removesuffix(file_name(model))
+        lines.append(("", f"in {folder}" if folder else ""))
+        lines.append(("SHA-256", str(model.get("sha256") or "not taken")))
+    return tuple(line for line in lines if line[1])
 
 
 def surroundings_lines(document: Record) -> tuple[tuple[str, str], ...]:
@@ -86,8 +90,11 @@ def settings_lines(document: Record) -> tuple[tuple[str, str], ...]:
     if context := settings.get("draft_context"):
         lines.append(("draft's", _settings(context)))
     for name, speculation in (settings.get("speculation") or {}).items():
-        if speculation.get("method") != "off":
-            lines.append(("arm", f"{name}: {_settings(speculation)}"))
+        method = speculation.get("method")
+        if method != "off":
+            unused = _UNUSED.get(str(method), ())
+            used = {key: value for key, value in speculation.items() if key not in unused}
+            lines.append(("arm", f"{name}: {_settings(used)}"))
     return tuple(lines)
 
 

@@ -24,6 +24,9 @@ from localspec.store.values import RunSummary
 
 SCHEMA = 1
 
+_MOST = 10**9
+"""A larger limit is none, and SQLite would not take it."""
+
 _STATES = {
     "running": "It is still being measured; here is what is complete.",
     "interrupted": "It was interrupted; here is what was complete.",
@@ -36,7 +39,7 @@ def run_list(services: Services, limit: int, is_json: bool) -> int:
     """List the runs, and return the exit code. So for all commands here."""
     with open_runs(services) as runs:
         # One more tells whether there are older ones.
-        found = runs.summaries(limit + 1)
+        found = runs.summaries(min(limit, _MOST) + 1)
     summaries = found[:limit]
     console = results_console(is_json)
     if summaries:
