@@ -164,25 +164,24 @@ def _estimate_arm(workload: RunWorkload, arm: RunArm) -> RunEstimate | None:
         return None
     plain = [rest_s for drafted, rest_s in _rounds(workload, baseline.name, 0.0) if drafted == 0]
     step_s = statistics.median(plain) if plain else 0.0
-    acceptance = _acceptance(arm)
-    if step_s <= 0.0 or not acceptance:
+    if step_s <= 0.0:
         return None
     per_token_s = arm.draft_s / arm.num_draft_tokens
     times: dict[int, list[float]] = {}
     for drafted, rest_s in _rounds(workload, arm.name, per_token_s):
         times.setdefault(drafted, []).append(rest_s)
-    if not any(times):
+    longest = max(times, default=0)
+    acceptance = _acceptance(arm, longest)
+    if not acceptance:
         return None
-    longest = min(max(times), len(acceptance))
-    known = {n: max(1e-9, statistics.median(seen) / step_s) for n, seen in times.items() if 0 < n <= longest}
-    costs = _filled(known, longest)
+    costs = _filled({n: max(1e-9, statistics.median(seen) / step_s) for n, seen in times.items() if n}, longest)
     counts = tuple(len(times.get(n, ())) for n in range(longest + 1))
-    lengths = predict_lengths(acceptance[:longest], per_token_s / step_s, costs)
+    lengths = predict_lengths(acceptance, per_token_s / step_s, costs)
     speedup = arm.speedup
     return RunEstimate(
         workload=workload.name,
         arm=arm.name,
-        acceptance=acceptance[:longest],
+        acceptance=acceptance,
         draft_cost=per_token_s / step_s,
         verify_costs=costs,
         num_rounds=counts,
@@ -194,14 +193,18 @@ def _estimate_arm(workload: RunWorkload, arm: RunArm) -> RunEstimate | None:
     )
 
 
-def _acceptance(arm: RunArm) -> tuple[float, ...]:
-    """Return the acceptances up to the first position that no draft reached: from there on nothing is known."""
+def _acceptance(arm: RunArm, longest: int) -> tuple[float, ...]:
+    """Return the acceptance at each position, none if it is not known of the first.
+
+    A position that no draft reached takes the last known value. It weighs next to nothing: had drafts come so far
+    with any likelihood, one would have.
+    """
     found: list[float] = []
     for value in arm.conditional_acceptance_by_position or ():
         if value is None or not 0.0 <= value <= 1.0:
             break
         found.append(value)
-    return tuple(found)
+    return tuple([*found, *found[-1:] * longest][:longest])
 
 
 def _rounds(workload: RunWorkload, arm: str, per_token_s: float) -> list[tuple[int, float]]:
