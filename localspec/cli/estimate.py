@@ -97,6 +97,12 @@ def _show_measured(console: Console, estimates: Sequence[RunEstimate]) -> None:
             DASH if difference is None else f"{100 * difference:+.0f} %",
         )
     print_table(console, grid)
+    console.print()
+    say(
+        console,
+        "Predicted is from the medians of single rounds. It leaves out slow moments of the machine, which the measured "
+        "figure has in it.",
+    )
 
 
 def _show_lengths(console: Console, estimate: RunEstimate) -> None:

@@ -140,15 +140,14 @@ def _show(console: Console, profile: NamedProfile) -> None:
     for role, model in profile.models:
         rows.add_row(role, one_line(model.path))
     own = document.draft_context
-    placed = (
-        f"n_ctx {context.n_ctx}, threads {context.n_threads or 'all cores'}, layers on the GPU {context.n_gpu_layers}"
-    )
+    threads = context.n_threads or "all cores"
+    placed = f"n_ctx {context.n_ctx}, threads {threads}, layers on the GPU {_layers(context.n_gpu_layers)}"
     rows.add_row("drafting", method_text(profile))
     rows.add_row("context", f"{placed}, cache {_types(context.type_k, context.type_v)}")
     if own is not None:
         rows.add_row(
             "draft's context",
-            f"n_ctx {own.n_ctx}, layers on the GPU {own.n_gpu_layers}, cache {_types(own.type_k, own.type_v)}",
+            f"n_ctx {own.n_ctx}, layers on the GPU {_layers(own.n_gpu_layers)}, cache {_types(own.type_k, own.type_v)}",
         )
     rows.add_row("flash attention", "on" if context.flash_attn else "off")
     rows.add_row(
@@ -192,6 +191,10 @@ def _read(profile: Profile) -> NamedProfile | str:
 
 def _stub(profile: Profile, failure: str) -> dict[str, Any]:
     return {"name": profile.name, "created_at": profile.created_at, "run_id": profile.run_id, "failure": failure}
+
+
+def _layers(n_gpu_layers: int) -> str:
+    return "all" if n_gpu_layers < 0 else str(n_gpu_layers)
 
 
 def _types(key: str, value: str) -> str:

@@ -162,14 +162,16 @@ def _estimate_arm(workload: RunWorkload, arm: RunArm) -> RunEstimate | None:
     baseline = workload.baseline
     if baseline is None or not arm.num_draft_tokens or arm.draft_s is None:
         return None
-    plain = [rest_s for drafted, rest_s in _rounds(workload, baseline.name, 0.0) if drafted == 0]
+    plain = [total_s for drafted, _, total_s in _rounds(workload, baseline.name, 0.0) if drafted == 0]
     step_s = statistics.median(plain) if plain else 0.0
     if step_s <= 0.0:
         return None
-    per_token_s = arm.draft_s / arm.num_draft_tokens
+    # Medians throughout: with a mean here and there, one slow moment of the machine would weigh on one side only.
+    rounds = _rounds(workload, arm.name, arm.draft_s / arm.num_draft_tokens)
+    per_token_s = statistics.median([draft_s / drafted for drafted, draft_s, _ in rounds if drafted] or [0.0])
     times: dict[int, list[float]] = {}
-    for drafted, rest_s in _rounds(workload, arm.name, per_token_s):
-        times.setdefault(drafted, []).append(rest_s)
+    for drafted, draft_s, total_s in rounds:
+        times.setdefault(drafted, []).append(total_s - draft_s)
     longest = max(times, default=0)
     acceptance = _acceptance(arm, longest)
     if not acceptance:
@@ -207,8 +209,13 @@ def _acceptance(arm: RunArm, longest: int) -> tuple[float, ...]:
     return tuple([*found, *found[-1:] * longest][:longest])
 
 
-def _rounds(workload: RunWorkload, arm: str, per_token_s: float) -> list[tuple[int, float]]:
-    """Return what each round drafted, and its time without the drafting. A trial's first round is the prefill's."""
+def _rounds(workload: RunWorkload, arm: str, per_token_s: float) -> list[tuple[int, float, float]]:
+    """Return of each round how much was drafted, how long that took, and how long the round. A trial's first round is
+    left out: it is the prefill's.
+
+    Args:
+        per_token_s: time of a drafted token, for rounds that did not keep theirs.
+    """
     trials: list[RunTrial] = [trial for trial in workload.trials if trial.arm == arm]
     found = []
     for trial in trials:
@@ -216,7 +223,7 @@ def _rounds(workload: RunWorkload, arm: str, per_token_s: float) -> list[tuple[i
         own = rounds.draft_s if len(rounds.draft_s) == len(rounds.drafted) else None
         for index, (drafted, total_s) in enumerate(zip(rounds.drafted, rounds.total_s, strict=False)):
             if index:
-                found.append((drafted, total_s - (drafted * per_token_s if own is None else own[index])))
+                found.append((drafted, drafted * per_token_s if own is None else own[index], total_s))
     return found
 
 

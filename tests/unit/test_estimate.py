@@ -134,9 +134,31 @@ async def test_costs_and_acceptances_are_read_off_the_rounds() -> None:
     assert estimate.verify_costs[3] == pytest.approx(1.5, rel=0.02)
     assert estimate.acceptance == pytest.approx((2 / 3, 1.0, 0.5, 1.0), abs=0.03)
     assert estimate.is_measured(4) and not estimate.is_measured(2)
-    # One token was never drafted: its cost lies between a plain step and the next length that was.
-    assert estimate.num_rounds[1] == 0 and 1.0 < estimate.verify_costs[0] < 1.5
     assert estimate.best.n == 4
+
+
+def trial(name: str, drafted: list[int], total_s: list[float], draft_s: list[float]) -> Record:
+    return {"arm": name, "is_closing": False, "rounds": {"drafted": drafted, "total_s": total_s, "draft_s": draft_s}}
+
+
+def test_costs_that_were_not_seen_lie_between_their_neighbours() -> None:
+    drafts = arm(
+        "draft",
+        "draft",
+        1.2,
+        num_draft_tokens=24,
+        draft_s=0.024,
+        conditional_acceptance_by_position=[0.5, 0.5, None, None],
+    )
+    plain = trial("off", [0] * 9, [9.0] + [0.01] * 8, [0.0] * 9)
+    # One slow round of the machine changes nothing.
+    drafted = trial("draft", [0] + [4] * 6, [9.0, 5.0] + [0.024] * 5, [0.0, 1.0] + [0.004] * 5)
+    (estimate,) = estimates(a_workload("edit", drafts, trials=[plain, drafted]))
+    assert estimate.draft_cost == pytest.approx(0.1)
+    assert estimate.verify_costs == pytest.approx((1.25, 1.5, 1.75, 2.0))
+    assert estimate.num_rounds == (0, 0, 0, 0, 6)
+    # Positions that no draft reached are taken for like the last one that was.
+    assert estimate.acceptance == (0.5, 0.5, 0.5, 0.5)
 
 
 async def test_the_prediction_stands_beside_the_measurement() -> None:
