@@ -11,7 +11,7 @@ from typing import Literal
 
 from localspec.errors import StoreError
 from localspec.store.failures import is_surroundings, primary_code, store_error
-from localspec.store.migrations import APPLICATION_ID, version_of
+from localspec.store.migrations import APPLICATION_ID, SEARCH_TABLE, version_of
 
 Condition = Literal["missing", "older", "current", "damaged", "foreign"]
 """missing: there is no file, or it holds nothing yet. foreign: it is no database of localspec's."""
@@ -102,9 +102,14 @@ def _condition(path: Path, mode: Literal["ro", "rw"], latest: int, is_thorough: 
             )
         ended_uncleanly = path.with_name(path.name + "-wal").exists()
         is_checked = is_thorough or ended_uncleanly or path.stat().st_size <= _MAX_CHECKED_BYTES
-        if is_checked and connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        if is_checked and any(_is_grave(line) for (line,) in connection.execute("PRAGMA quick_check(20)")):
             return "damaged"
         return "current" if version == latest else "older"
+
+
+def _is_grave(finding: str) -> bool:
+    """Return whether a line of SQLite's check tells of damage that cannot be mended; an index can be made anew."""
+    return finding != "ok" and f"FTS5 table main.{SEARCH_TABLE}" not in finding
 
 
 def _is_no_database(path: Path) -> bool:

@@ -25,9 +25,9 @@ from localspec.store.failures import is_damage, is_surroundings, store_error
 from localspec.store.migrations import (
     MIGRATIONS,
     Migration,
+    discard_search,
     migrate,
     prepare_search,
-    rebuild_search,
     version_of,
 )
 
@@ -174,27 +174,35 @@ class Database:
         return connection
 
     def _judge(self, error: sqlite3.Error) -> Exception:
-        """Return what a failed statement raises; a file that proves damaged is put aside first."""
-        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB and self._has_search:
-            with suppress(sqlite3.Error):
-                self._connection.judge = None
-                self._connection.rollback()
-                rebuild_search(self._connection)
-                self._connection.judge = self._judge
-                return StoreError("The index of the messages was damaged, and has been made anew.", "Try again.")
+        """Return what a failed statement raises; what proves damaged is put aside or mended first."""
         if is_damage(error):
-            self.close()
-            with self._locked():
-                condition = condition_of(self.path, len(self._migrations), is_thorough=True)
-                if condition in ("damaged", "foreign"):
-                    self._put_aside("is damaged")
-            self._connection = self._open()
-            if condition in ("damaged", "foreign"):
-                return StoreError(self._notices[-1], "Try again.")
-            return StoreError(f"{self.path} could not be read: {error}.", "Try again.")
+            return self._recover(error)
         if is_surroundings(error) or _is_unreadable_text(error):
             return store_error(error, self.path)
         return error
+
+    def _recover(self, error: sqlite3.Error) -> StoreError:
+        self.close()
+        with self._locked():
+            is_damaged = condition_of(self.path, len(self._migrations), is_thorough=True) in ("damaged", "foreign")
+            if is_damaged:
+                self._put_aside("is damaged")
+        self._connection = self._open()
+        if is_damaged:
+            return StoreError(self._notices[-1], "Try again.")
+        # The tables are sound, so that it was the index, or nothing that lasts.
+        return self._renew_search() or StoreError(f"{self.path} could not be read: {error}.", "Try again.")
+
+    def _renew_search(self) -> StoreError | None:
+        try:
+            self._connection.judge = None
+            discard_search(self._connection)
+            self._has_search = prepare_search(self._connection)
+        except sqlite3.Error:
+            return None
+        finally:
+            self._connection.judge = self._judge
+        return StoreError("The index of the messages was damaged, and has been made anew.", "Try again.")
 
     def _put_aside(self, reason: str) -> None:
         place = set_aside(self.path, self.now)

@@ -89,6 +89,9 @@ _FIRST: Migration = (
     "CREATE INDEX messages_of_chat ON messages (chat_id)",
 )
 
+SEARCH_TABLE = "messages_fts"
+"""Index of the messages' words; its content is that of `messages`."""
+
 MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
 
 _SEARCH_TABLE = """
@@ -160,7 +163,7 @@ def prepare_search(connection: sqlite3.Connection) -> bool:
             connection.execute(_SEARCH_TABLE)
             for statement in _SEARCH_TRIGGERS.values():
                 connection.execute(statement)
-            rebuild_search(connection)
+            connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -169,6 +172,21 @@ def prepare_search(connection: sqlite3.Connection) -> bool:
     return has_module
 
 
-def rebuild_search(connection: sqlite3.Connection) -> None:
-    """Read all messages anew into the index of their words."""
-    connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('rebuild')")
+def discard_search(connection: sqlite3.Connection) -> None:
+    """Remove a damaged index of the messages' words; the messages stay, and prepare_search makes it anew."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for name in _SEARCH_TRIGGERS:
+            connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+        # Dropping the table would load it first, which the damage may prevent.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(f"DELETE FROM sqlite_master WHERE name = '{SEARCH_TABLE}'")
+        connection.execute("PRAGMA writable_schema = RESET")
+        for part in ("data", "idx", "docsize", "config"):
+            connection.execute(f"DROP TABLE IF EXISTS {SEARCH_TABLE}_{part}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute("PRAGMA writable_schema = OFF")
+        raise

@@ -118,6 +118,11 @@ async def test_trials_tell_of_every_round() -> None:
     assert sum(draft["rounds"]["drafted"]) == draft["num_draft_tokens"]
     assert sum(draft["rounds"]["accepted"]) == draft["num_accepted_tokens"]
     assert sum(draft["rounds"]["emitted"]) == draft["num_tokens"]
+    assert {len(column) for column in draft["rounds"].values()} == {draft["num_target_passes"]}
+    assert draft["rounds"]["at_s"] == sorted(draft["rounds"]["at_s"])
+    assert draft["rounds"]["n_past"][-1] == draft["num_prompt_tokens"] + draft["num_tokens"] - 1
+    for name in ("draft_s", "verify_s", "sample_s"):
+        assert sum(draft["rounds"][name]) == pytest.approx(draft[name])
 
 
 async def test_an_arm_that_has_not_run_has_no_numbers() -> None:

@@ -105,6 +105,20 @@ def test_an_index_that_was_left_behind_is_made_anew(path: Path) -> None:
         assert len(found.fetchall()) == 1
 
 
+def test_an_index_that_is_damaged_is_made_anew_and_nothing_put_aside(path: Path) -> None:
+    with Database(path) as database:
+        ask = database.connection.execute
+        ask("INSERT INTO chats (id, title, created_at, updated_at) VALUES (1, 't', '', '')")
+        ask("INSERT INTO messages (id, chat_id, role, content, created_at) VALUES (7, 1, 'user', 'old owls', '')")
+        ask("UPDATE messages_fts_data SET block = x'ff00ff00ff'")
+    with Database(path) as database:
+        found = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH 'owls'"
+        with pytest.raises(StoreError, match="made anew"):
+            database.connection.execute(found).fetchall()
+        assert database.connection.execute(found).fetchall() == [(7,)]
+    assert asides(path) == []
+
+
 def _zero(data: bytes) -> bytes:
     return bytes(len(data))
 
