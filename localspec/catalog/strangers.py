@@ -27,4 +27,4 @@ def recognise(start: bytes) -> tuple[str, str] | None:
             return found
     if start[8:9] == b"{":
         return "a safetensors file", "Look for a GGUF version of the model."
-    return "not a GGUF file: it does not begin with GGUF", "Name a .gguf file."
+    return "not a GGUF file: it does not begin with GGUF", "Download it again, or choose another file."

@@ -20,6 +20,7 @@ from localspec.cli.text import one_line
 from localspec.cli.workplace import Workplace, open_workplace
 from localspec.engine.interface import Engine
 from localspec.planning.devices import PlanDevice
+from localspec.planning.wording import device_title
 from localspec.session.fit import device_record
 from localspec.session.header_questions import read_facts
 from localspec.session.library import local_models
@@ -141,11 +142,9 @@ def _show(console: Console, matrix: Matrix) -> None:
     draft = "" if matrix.draft is None else f" with draft {matrix.draft.label}"
     say(console, one_line(f"What fits: {matrix.target.repo or matrix.target.label}{draft}"), style="bold")
     for device in matrix.devices:
+        name = "host memory" if device.kind == "host" else device_title(device, matrix.devices)
         what_if = ", hypothetical" if device.is_hypothetical else ""
-        say(
-            console,
-            one_line(f"{device.description} ({device.name}{what_if}): {bytes_text(device.budget_bytes)} for models"),
-        )
+        say(console, one_line(f"{name}{what_if}: {bytes_text(device.budget_bytes)} for models"))
     console.print()
     grid = table("Quantisation", "Size", *map(context_text, matrix.contexts))
     for row in matrix.rows:

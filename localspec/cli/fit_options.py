@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 from localspec.cli import options
 from localspec.cli.advice import command_line
 from localspec.cli.completion import complete_model
+from localspec.errors import UsageError
 
 if TYPE_CHECKING:
     from localspec.settings import Flags
@@ -50,17 +52,26 @@ class FitChoice:
         return command_line(*words)
 
 
+_POSITIONS = re.compile(r"(\d{1,12})(k?)", re.IGNORECASE | re.ASCII)
+
+
 def _positions(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """Return positions, given as a number or as in `32k`, which is 32 * 1024; 0 for the most."""
     if value is None:
         return None
-    if value.lower() == MOST:
+    has_most = parameter.name == "n_ctx"
+    if has_most and value.lower() == MOST:
         return 0
-    if not (value.isascii() and value.isdigit()) or int(value) < 1:
-        raise click.BadParameter(f"{value!r} is neither a number of positions nor {MOST}.", context, parameter)
-    return int(value)
+    match = _POSITIONS.fullmatch(value.strip())
+    number = 0 if match is None else int(match[1]) * (1024 if match[2] else 1)
+    if match is None or (has_most and number < 1):
+        or_most = f", or {MOST}" if has_most else ""
+        raise click.BadParameter(f"{value!r} is not positions as in 4096 or 32k{or_most}.", context, parameter)
+    return number
 
 
 OPTIONS = (
+    click.argument("beside", required=False, metavar="[DRAFT]", shell_complete=complete_model),
     click.option(
         "--draft",
         metavar="MODEL|auto",
@@ -71,7 +82,7 @@ OPTIONS = (
         "--n-ctx",
         callback=_positions,
         metavar="N|max",
-        help="Positions of the context; max asks for as many as fit. Default: 4096.",
+        help="Positions of the context, such as 8192 or 32k; max asks for as many as fit. Default: 4096.",
     ),
     click.option("--kv", callback=options.kv_types, metavar="TYPE", help="Type of the KV cache. Default: f16."),
     click.option(
@@ -87,13 +98,31 @@ OPTIONS = (
         default=None,
         help="Keep the experts of a mixture in host memory, whatever layers are on the GPU.",
     ),
-    options.draft_placement,
+    click.option(
+        "--draft-n-ctx",
+        callback=_positions,
+        metavar="N",
+        help="Positions of the draft's context; it stops drafting there. Default: as many as the target's.",
+    ),
+    click.option(
+        "--draft-n-gpu-layers",
+        type=click.IntRange(min=-1),
+        metavar="N",
+        help="The draft's layers on the GPU. Default: as for the target.",
+    ),
+    click.option(
+        "--draft-kv",
+        callback=options.kv_types,
+        metavar="TYPE",
+        help="Type of the draft's KV cache. Default: the target's.",
+    ),
     click.option(
         "--device",
         "devices",
         multiple=True,
-        metavar="NAME:SIZE[,unified]",
-        help='A GPU that is not here, such as "RTX 4070:12GiB" or "M3 Pro:36GiB,unified"; may be given several times.',
+        metavar="[NAME:]SIZE[,unified]",
+        help='A GPU that is not here, such as 12GB, "RTX 4070:12GiB" or "M3 Pro:36GiB,unified"; may be given several '
+        "times.",
     ),
     click.option("--reserve", metavar="SIZE", help="Kept free on each device, such as 512MiB. Default: 1GiB."),
     click.option("--matrix", "is_matrix", is_flag=True, help="Which quantisations fit with which contexts."),
@@ -116,7 +145,19 @@ def fit_choice(given: Mapping[str, Any]) -> FitChoice:
         "--draft-n-gpu-layers": _text(given["draft_n_gpu_layers"]),
         "--draft-kv": given["draft_kv"],
     }
-    return FitChoice(given["target"], given["draft"], given["devices"], given["reserve"], typed, flags)
+    draft = draft_of(given["beside"], given["draft"])
+    return FitChoice(given["target"], draft, given["devices"], given["reserve"], typed, flags)
+
+
+def draft_of(beside: str | None, option: str | None) -> str | None:
+    """Return the draft, which may be named behind the target or with --draft.
+
+    Raises:
+        UsageError: it is named twice, and differently.
+    """
+    if beside is not None and option is not None and beside != option:
+        raise UsageError(f"Two drafts are named: {beside} and {option}.", "Name one of them.")
+    return option if beside is None else beside
 
 
 def _text(value: int | None) -> str | None:

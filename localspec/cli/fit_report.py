@@ -8,13 +8,15 @@ from rich.console import Console
 from rich.table import Table
 
 from localspec.cli.figures import bytes_text
-from localspec.cli.memory_bars import WIDTH, bar, coloured, legend, parts_of
+from localspec.cli.memory_bars import WIDTH, bar, coloured, legend, limit_mark, parts_of
 from localspec.cli.screen import DASH, print_table, say, table
 from localspec.cli.text import one_line
 from localspec.planning.devices import PlanDevice, used_bytes
 from localspec.planning.footprint import Placement
 from localspec.planning.plan import MemoryPlan, PlanRow, Wishes
+from localspec.planning.wording import device_title, share_words, size_text
 
+_MAX_LABEL = 14
 _FRAME = 2
 """Columns that the ends of a bar take."""
 
@@ -43,7 +45,7 @@ def show_plan(
     console.print()
     show_devices(console, plan.devices, plan.rows)
     console.print()
-    print_table(console, _figures(plan.rows))
+    print_table(console, _figures(plan.rows, plan.devices))
     for note in plan.notes:
         say(console, one_line(f"note: {note}"))
     if plan.offers:
@@ -56,43 +58,65 @@ def show_plan(
 
 
 def show_devices(console: Console, devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> None:
-    """Print a bar for each device, and what its characters mean."""
-    used = used_bytes(rows, devices)
+    """Print a bar for each memory, and what its characters mean. One that a GPU shares with the host is one bar."""
     width = max(1, min(WIDTH, console.width - _FRAME))
-    sharing = [device.name for device in devices if device.shares_host_memory]
+    sharing = [device for device in devices if device.shares_host_memory]
+    pooled = sharing[0] if len(sharing) == 1 and devices[-1].kind == "host" else None
     drawn = ""
     for device in devices:
-        others = sharing if device.kind == "host" else []
+        if device is pooled:
+            continue
+        others = [other.name for other in sharing] if device.kind == "host" else []
         text = bar(parts_of(device, rows, others), width)
         drawn += text
-        over = used.get(device.name, 0) - device.budget_bytes
-        excess = f", {bytes_text(over)} too much" if over > 0 else ""
-        say(
-            console,
-            one_line(
-                f"{_title(device)}: {bytes_text(used.get(device.name, 0))} of {bytes_text(device.budget_bytes)} taken"
-                f"{excess} ({bytes_text(device.free_bytes)} of {bytes_text(device.total_bytes)} free, "
-                f"{bytes_text(device.reserve_bytes)} kept free)"
-            ),
-        )
+        title = f"{_title(device, devices)}: {_taken(device, devices, rows)}"
+        if pooled is not None and device.kind == "host":
+            budgets = f"on the GPU {_taken(pooled, devices, rows)}, and in all {_taken(device, devices, rows)}"
+            title = f"{_title(pooled, devices)}, one memory with two budgets: {budgets}"
+        say(console, one_line(title))
         console.print(coloured(text), soft_wrap=True)
+        if pooled is not None and device.kind == "host":
+            words = f"the GPU's limit, {bytes_text(pooled.total_bytes)}"
+            console.print(f" {limit_mark(pooled.total_bytes, device.total_bytes, words, width)}", soft_wrap=True)
+            if pooled.note:
+                say(console, one_line(pooled.note), indent=2)
         if device.note:
             say(console, one_line(device.note), indent=2)
     say(console, legend(drawn))
 
 
-def _title(device: PlanDevice) -> str:
-    name = device.name if device.description in ("", device.name) else f"{device.description} ({device.name})"
+def _taken(device: PlanDevice, devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> str:
+    """Return what a plan takes of a memory, in the figures of the plan's own sentence."""
+    used = used_bytes(rows, devices).get(device.name, 0)
+    over = used - device.budget_bytes
+    parts = [f"{share_words(used, device.budget_bytes)}{f', {size_text(over)} too much' if over > 0 else ''}"]
+    if others := device.total_bytes - device.free_bytes:
+        parts.append(f"{bytes_text(others)} used by others")
+    parts.append(f"{share_words(device.reserve_bytes, device.total_bytes)} kept free")
+    return "; ".join(parts)
+
+
+def _title(device: PlanDevice, devices: Sequence[PlanDevice]) -> str:
+    name = "host memory" if device.kind == "host" else device_title(device, devices)
     return f"{name}, hypothetical" if device.is_hypothetical else name
 
 
-def _figures(rows: Sequence[PlanRow]) -> Table:
+def device_label(name: str, devices: Sequence[PlanDevice]) -> str:
+    """Return what a device is called in a column: a described one by its own name, shortened."""
+    device = next((device for device in devices if device.name == name and device.kind == "gpu"), None)
+    if device is None or not device.is_hypothetical:
+        return name
+    title = device_title(device, devices)
+    return title if len(title) <= _MAX_LABEL else f"{title[: _MAX_LABEL - 1].rstrip()}…"
+
+
+def _figures(rows: Sequence[PlanRow], devices: Sequence[PlanDevice]) -> Table:
     grid = table("Device", "Model", "Weights", "KV", "State", "Compute", "Output", "Total")
     grid.columns[1].justify = "left"
     for row in rows:
         sizes = (row.weights_bytes, row.kv_bytes, row.recurrent_bytes, row.compute_bytes, row.output_bytes)
         grid.add_row(
-            one_line(row.device),
+            one_line(device_label(row.device, devices)),
             row.model,
             *(bytes_text(size) if size else DASH for size in sizes),
             bytes_text(row.total_bytes),

@@ -78,6 +78,13 @@ def bar(parts: Sequence[Part], width: int = WIDTH) -> str:
     return "".join(part.character * length for part, length in zip(filled, lengths, strict=True))[:width]
 
 
+def limit_mark(limit_bytes: int, total_bytes: int, words: str, width: int = WIDTH) -> str:
+    """Return the line below a bar that marks a limit inside it, with words beside the mark."""
+    place = min(width, round(width * limit_bytes / total_bytes)) if total_bytes else 0
+    behind = f"{' ' * place}^ {words}"
+    return behind if len(behind) <= width + 2 else f"{words} ^".rjust(place + 1)
+
+
 def coloured(text: str) -> Text:
     """Return a bar with a colour for each kind of part."""
     shown = Text("|")

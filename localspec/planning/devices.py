@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from localspec.errors import UsageError
-from localspec.planning.sizes import parse_size
+from localspec.planning.sizes import is_size, parse_size
 
 GIB = 1 << 30
 
@@ -26,7 +26,7 @@ MAX_HYPOTHETICAL = 16
 _LARGE_SHARE_BYTES = 36 * GIB
 """Above this much unified memory macOS lets the GPU have 3/4 of it, up to it 2/3."""
 
-_EXAMPLE = 'Write NAME:SIZE, such as "RTX 4070:12GiB", or "M3 Pro:36GiB,unified" with limit=SIZE if you know it.'
+_EXAMPLE = 'Write [NAME:]SIZE, such as "RTX 4070:12GiB", or "M3 Pro:36GiB,unified" with limit=SIZE if you know it.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +155,18 @@ def check(rows: Iterable[DeviceBytes], devices: Sequence[PlanDevice]) -> tuple[O
 
 
 def parse_device(text: str) -> HypotheticalDevice:
-    """Return the device that `NAME:SIZE[,unified][,limit=SIZE][,metal|cuda]` describes, such as `RTX 4070:12GiB`.
+    """Return the device that `[NAME:]SIZE[,unified][,limit=SIZE][,metal|cuda]` describes, such as `RTX 4070:12GiB`.
 
-    The name is free text and ends at the last colon. Unified memory follows Metal's rules unless `cuda` is said.
+    The name is free text and ends at the last colon; without one it is a GPU of that size. Unified memory follows
+    Metal's rules unless `cuda` is said.
 
     Raises:
         UsageError: it is not of that form, or a size makes no sense.
     """
     name, colon, rest = text.rpartition(":")
     size, *options = rest.split(",")
+    if not colon and is_size(size):
+        name, colon = f"GPU of {size.strip()}", ":"
     total_bytes = _device_size(size, "memory") if colon else 0
     name = name.strip()
     if not name or not name.isprintable():

@@ -13,7 +13,7 @@ from localspec.planning.footprint import Placement
 from localspec.planning.gains import Basis, context_words, gain_of
 from localspec.planning.search import most_layers
 from localspec.planning.values import DraftAlternative, TradeOffer, Wishes
-from localspec.planning.wording import offload_words, size_text
+from localspec.planning.wording import as_asked, offload_words, size_text
 
 MAX_UNNEEDED = 4
 """Offers to a plan that fits as wished."""
@@ -74,7 +74,9 @@ async def make_offers(
 async def _less_context(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeOffer]:
     decision, asked = basis.decision, basis.decision.bounds.asked
     if decision.n_ctx < asked and decision.verdict != "FITS_WITHOUT_DRAFT":
-        text = f"Context {decision.n_ctx} instead of {asked}: {offload_words(decision.placed.trial)}"
+        where = f": {offload_words(decision.placed.trial)}" if fitting.has_gpu else ""
+        wished = as_asked(basis.wishes.target.n_ctx, asked)
+        text = f"Context {decision.n_ctx} instead of {wished}{where}"
         yield TradeOffer("less_context", text, at_context(basis.wishes, decision.n_ctx), decision.n_ctx)
 
 

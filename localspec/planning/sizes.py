@@ -11,6 +11,11 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT])(I?B)?", re.IGNORECASE |
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 
 
+def is_size(text: str) -> bool:
+    """Say whether a text is a size that `parse_size` takes."""
+    return _SIZE.fullmatch(text.strip()) is not None
+
+
 def parse_size(text: str) -> int:
     """Return the bytes that `12GiB`, `12G` (both binary), `12GB` (decimal) or `1.5 TiB` stands for, rounded down.
 

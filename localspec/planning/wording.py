@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from localspec.planning.decision import Decision
 from localspec.planning.devices import HOST, PlanDevice, check, used_bytes
-from localspec.planning.fitting import Trial
+from localspec.planning.fitting import Trial, padded
 from localspec.planning.notes import context_note
 from localspec.planning.values import PlanRow
 
@@ -22,7 +22,8 @@ def sentence(decision: Decision, devices: Sequence[PlanDevice]) -> str:
     used = memory_words(trial.rows, devices)
     reach = f"up to {decision.max_n_ctx} positions"
     shorter = n_ctx < decision.bounds.asked
-    context = f"{n_ctx} positions instead of {decision.bounds.asked}"
+    context = f"{n_ctx} positions instead of {as_asked(decision.as_wished.target.n_ctx, decision.as_wished.n_ctx)}"
+    has_gpu = any(device.kind == "gpu" for device in devices)
     match decision.verdict:
         case "FITS_WITH_LESS_CONTEXT":
             return f"Fits with less context, {context}: {used}."
@@ -30,7 +31,7 @@ def sentence(decision: Decision, devices: Sequence[PlanDevice]) -> str:
             parts = offload_words(trial) + (f", {context}" if shorter else "")
             return f"Fits with a part in host memory ({parts}): {used}; {reach}."
         case "FITS_WITHOUT_DRAFT":
-            given_up = [offload_words(trial)] if is_partial(trial) else []
+            given_up = [offload_words(trial)] if has_gpu and is_partial(trial) else []
             parts = ", ".join(given_up + ([context] if shorter else []))
             return f"Fits only without the draft{f' ({parts})' if parts else ''}: {used}; {reach}."
         case _:
@@ -41,12 +42,33 @@ def memory_words(rows: Sequence[PlanRow], devices: Sequence[PlanDevice]) -> str:
     """Return what rows take of what each device may give."""
     used = used_bytes(rows, devices)
     return ", ".join(
-        f"{_of(used[device.name], device.budget_bytes)} {_place(device.name, devices)}" for device in devices
+        f"{share_words(used[device.name], device.budget_bytes)} {_place(device.name, devices)}" for device in devices
     )
 
 
+def share_words(used: int, budget: int) -> str:
+    """Return what is taken of what there is, such as `10.9 of 11.0 GiB`."""
+    if budget >= _GIB // 10 and used >= _GIB // 20:
+        return f"{used / _GIB:.1f} of {budget / _GIB:.1f} GiB"
+    return f"{-(-used // _MIB)} MiB of {size_text(budget)}"
+
+
+def device_title(device: PlanDevice, devices: Sequence[PlanDevice]) -> str:
+    """Return what a person calls a device: a described one by its own name, a real one by llama.cpp's too."""
+    if not device.is_hypothetical:
+        known = device.description in ("", device.name)
+        return device.name if known else f"{device.description} ({device.name})"
+    alike = [other.name for other in devices if other.description == device.description]
+    return device.description if len(alike) == 1 else f"{device.description} no. {alike.index(device.name) + 1}"
+
+
+def as_asked(asked: int, n_ctx: int) -> int:
+    """Return the positions of a context: as asked for, where llama.cpp only pads them."""
+    return asked if padded(asked) == n_ctx else n_ctx
+
+
 def excess_words(trial: Trial, devices: Sequence[PlanDevice]) -> str:
-    """Return how much is too much where, such as `1.2 GiB too much on RTX 4070 (HYPO0)`; empty if nothing is."""
+    """Return how much is too much where, such as `1.2 GiB too much on RTX 4070`; empty if nothing is."""
     return " and ".join(
         f"{size_text(overrun.over_bytes)} too much {_place(overrun.device, devices)}"
         for overrun in check(trial.rows, devices)
@@ -75,10 +97,12 @@ def is_partial(trial: Trial) -> bool:
 def plan_notes(trial: Trial) -> tuple[str, ...]:
     """Return what a person should know of the figures and of the contexts."""
     found: list[str] = []
-    for role, model in (("target", trial.footprint.target), ("draft", trial.footprint.draft)):
+    models = (("target", trial.target, trial.footprint.target), ("draft", trial.draft, trial.footprint.draft))
+    for role, placement, model in models:
         if model is None:
             continue
-        over = context_note(role, model.n_ctx, model.n_ctx_train)
+        n_ctx = as_asked(0 if placement is None else placement.n_ctx, model.n_ctx)
+        over = context_note(role, n_ctx, model.n_ctx_train)
         found.extend(text for text in (over.text if over is not None else "", model.note) if text)
     return tuple(dict.fromkeys(found))
 
@@ -92,10 +116,11 @@ def size_text(size_bytes: int) -> str:
 
 def _does_not_fit(decision: Decision, devices: Sequence[PlanDevice]) -> str:
     as_wished, least = decision.as_wished, decision.placed.trial
-    text = f"Does not fit: with {as_wished.n_ctx} positions it is {excess_words(as_wished, devices)}"
+    asked = as_asked(as_wished.target.n_ctx, as_wished.n_ctx)
+    text = f"Does not fit: with {asked} positions it is {excess_words(as_wished, devices)}"
     given_up = ["without the draft"] if least.draft is None and as_wished.draft is not None else []
     if least.n_ctx < as_wished.n_ctx:
-        given_up.append(f"with {least.n_ctx} positions")
+        given_up.append(f"with {as_asked(least.target.n_ctx, least.n_ctx)} positions")
     if decision.placed.short_bytes:
         even = f"even {' and '.join(given_up)} " if given_up else ""
         return f"{text}; {even}all memories together are {size_text(decision.placed.short_bytes)} too small."
@@ -104,17 +129,12 @@ def _does_not_fit(decision: Decision, devices: Sequence[PlanDevice]) -> str:
     return f"{text}; even {' and '.join(given_up)} it is {excess_words(least, devices)}." if given_up else f"{text}."
 
 
-def _of(used: int, budget: int) -> str:
-    if budget >= _GIB // 10 and used >= _GIB // 20:
-        return f"{used / _GIB:.1f} of {budget / _GIB:.1f} GiB"
-    return f"{-(-used // _MIB)} MiB of {size_text(budget)}"
-
-
 def _place(name: str, devices: Sequence[PlanDevice]) -> str:
+    is_shared = any(device.shares_host_memory for device in devices)
     if name == HOST:
-        return "in host memory"
-    description = next((device.description for device in devices if device.name == name), "")
-    return f"on {description} ({name})" if description and description != name else f"on {name}"
+        return "in all of the memory that they share" if is_shared else "in host memory"
+    device = next((device for device in devices if device.name == name), None)
+    return f"on {name if device is None else device_title(device, devices)}"
 
 
 def _layers(on_gpu: int, num_layers: int, role: str) -> str:

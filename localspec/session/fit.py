@@ -10,6 +10,7 @@ from localspec.engine.values import ContextSettings
 from localspec.planning.devices import PlanDevice
 from localspec.planning.footprint import Placement
 from localspec.planning.plan import DraftAlternative, MemoryPlan, Wishes, make_plan
+from localspec.planning.wording import as_asked
 from localspec.session.footprints import ProbeEngine
 from localspec.session.located import LocatedModel
 
@@ -118,7 +119,7 @@ def plan_record(plan: MemoryPlan, offer_commands: Sequence[str] = ()) -> dict[st
     return {
         "verdict": plan.verdict,
         "sentence": plan.sentence,
-        "n_ctx": plan.n_ctx,
+        "n_ctx": as_asked(plan.target.n_ctx, plan.n_ctx),
         "max_n_ctx": plan.max_n_ctx,
         "n_gpu_layers": {
             "target": plan.target.n_gpu_layers,

@@ -13,8 +13,10 @@ from localspec.engine.interface import Engine
 from localspec.engine.values import ContextSettings
 from localspec.errors import LocalspecError, ModelLoadError
 from localspec.planning.devices import DEFAULT_RESERVE_BYTES
+from localspec.planning.fitting import Fitting
 from localspec.planning.footprint import Placement
 from localspec.planning.plan import MemoryPlan, TradeOffer, Wishes, make_plan
+from localspec.planning.wording import excess_words
 from localspec.session.fit import changes, wishes_of
 from localspec.session.footprints import ProbeEngine, placement_words
 from localspec.session.journal import write_note
@@ -78,12 +80,13 @@ async def plan_load(
         # With less context among its offers, which the first plan was not allowed to think of.
         wishes = wishes_of(context, own)
         plan = await make_plan(devices, measure, wishes)
+        refusal = await _refusal(Fitting(devices, measure), wishes, plan)
     except Exception as error:
         # A plan is a service: whatever is wrong with it, models that would load must load.
         reason = error.message if isinstance(error, LocalspecError) else repr(error)
         log(f"No memory plan for {target.name}: {reason}")
         return as_asked
-    raise ModelLoadError(plan.sentence, _hint(plan.offers, wishes))
+    raise ModelLoadError(refusal, _hint(plan.offers, wishes))
 
 
 def _keeps(wishes: Wishes, plan: MemoryPlan) -> bool:
@@ -127,9 +130,29 @@ def _placed(settings: ContextSettings, placement: Placement, n_ctx: int) -> Cont
     )
 
 
+async def _refusal(fitting: Fitting, wishes: Wishes, plan: MemoryPlan) -> str:
+    """Return what is too much, and where, of what was asked for.
+
+    Raises:
+        LocalspecError: llama.cpp could not say what the models take.
+    """
+    asked = wishes.target.n_ctx
+    trial = await fitting.trial(wishes, asked or min(wishes.min_ctx, plan.n_ctx or wishes.min_ctx))
+    parts = [f"context {asked or 'as large as fits'}"]
+    if wishes.target.n_gpu_layers >= 0 and fitting.has_gpu:
+        parts.append(f"{wishes.target.n_gpu_layers} layers on the GPU")
+    if wishes.draft is not None:
+        parts.append("with the draft")
+    excess = excess_words(trial, fitting.devices)
+    if not excess:
+        return plan.sentence
+    least = "" if asked else f"with {trial.n_ctx} positions "
+    return f"Does not fit as asked ({', '.join(parts)}): {least}it is {excess}."
+
+
 def _hint(offers: tuple[TradeOffer, ...], wishes: Wishes) -> str:
     lines = [f"{offer.text.rstrip('.')} ({_options(wishes, offer)})." for offer in offers[:MAX_OFFERS]]
-    return " ".join((*lines, "To load all the same: --force."))
+    return "\n".join((*lines, "To load all the same: --force."))
 
 
 def _options(wishes: Wishes, offer: TradeOffer) -> str:

@@ -69,6 +69,8 @@ def test_what_is_no_size_is_refused_in_words(text: str) -> None:
     ("text", "device"),
     [
         ("RTX 4070:12GiB", HypotheticalDevice("RTX 4070", 12 * GIB)),
+        ("12GB", HypotheticalDevice("GPU of 12GB", 12 * 10**9)),
+        ("36 GiB,unified", HypotheticalDevice("GPU of 36 GiB", 36 * GIB, True, None, "metal")),
         (" RTX 4070 : 12 GiB ", HypotheticalDevice("RTX 4070", 12 * GIB)),
         ("AMD: Radeon, big:16G", HypotheticalDevice("AMD: Radeon, big", 16 * GIB)),
         ("M3 Pro:36GiB,unified", HypotheticalDevice("M3 Pro", 36 * GIB, True, None, "metal")),

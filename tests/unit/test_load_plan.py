@@ -64,9 +64,21 @@ async def test_a_stated_context_is_kept_with_layers_in_host_memory(paths: dict[s
 async def test_stated_layers_are_kept_too_or_the_load_is_refused_with_offers(paths: dict[str, Path]) -> None:
     with pytest.raises(ModelLoadError) as caught:
         await load(FitEngine(gpus=(card(500),)), paths["big"], paths["small"], n_ctx=16384, n_gpu_layers=9)
-    assert "less context" in caught.value.message
+    assert caught.value.message.startswith(
+        "Does not fit as asked (context 16384, 9 layers on the GPU, with the draft): it is "
+    )
+    assert "too much on GeForce" in caught.value.message
+    assert all("(" in line for line in caught.value.hint.splitlines()[:-1])
     assert "(--n-ctx " in caught.value.hint and "--type-k q8_0 --type-v q8_0" in caught.value.hint
     assert caught.value.hint.endswith("--force.")
+
+
+async def test_a_refusal_on_a_machine_without_a_gpu_speaks_of_none(paths: dict[str, Path]) -> None:
+    with pytest.raises(ModelLoadError) as caught:
+        await load(FitEngine(), paths["big"], n_ctx=1 << 40)
+    assert caught.value.message.startswith(f"Does not fit as asked (context {1 << 40}): it is ")
+    assert f"instead of {1 << 40}" in caught.value.hint.splitlines()[0]
+    assert "GPU" not in caught.value.message + caught.value.hint
 
 
 async def test_a_context_that_was_left_open_is_the_most_that_fits(paths: dict[str, Path]) -> None:
@@ -79,7 +91,7 @@ async def test_a_context_that_was_left_open_is_the_most_that_fits(paths: dict[st
 async def test_a_draft_that_does_not_fit_is_never_dropped_unasked(paths: dict[str, Path]) -> None:
     with pytest.raises(ModelLoadError) as caught:
         await load(FitEngine(gpus=(card(500),)), paths["big"], paths["huge"])
-    assert "without the draft" in caught.value.message
+    assert caught.value.message.startswith("Does not fit as asked (context 4096, with the draft): it is ")
     assert "(without --draft)" in caught.value.hint
 
 

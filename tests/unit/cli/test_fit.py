@@ -110,10 +110,48 @@ def test_bars_and_table_hold_80_columns_and_say_what_is_not_here(
     bars = [line for line in lines if line.startswith("|")]
     assert len(bars) == 2 and all(len(line) == 66 for line in bars)
     assert set("TdKkc=.") <= set(bars[0])
-    assert any(line.startswith("RTX 4070 (HYPO0), hypothetical: ") for line in lines)
+    title = next(line for line in lines if line.startswith("RTX 4070, hypothetical: "))
+    # One figure for one fact.
+    assert title.endswith(" of 0.4 GiB; 0.1 of 0.5 GiB kept free")
+    assert title.removeprefix("RTX 4070, hypothetical: ").partition(";")[0] in next(
+        line for line in lines if line.startswith("Fits: ")
+    )
+    assert "HYPO0" not in out
     table = lines[next(index for index, line in enumerate(lines) if line.startswith("Device")) :]
     assert all(len(line) <= 80 for line in table[:6])
     assert "T target weights" in out and "\x1b" not in out
+
+
+def test_unified_memory_is_one_bar_with_the_limit_marked(fit: Fit, paths: dict[str, Path]) -> None:
+    _, out, _ = fit(paths["big"], "--device", "M3:2GiB,unified,limit=1GiB", "--reserve", "100MiB")
+    lines = out.splitlines()
+    [bar] = [index for index, line in enumerate(lines) if line.startswith("|")]
+    assert lines[bar - 1].startswith("M3, hypothetical, one memory with two budgets: on the GPU ")
+    assert ", and in all " in lines[bar - 1]
+    assert lines[bar + 1].index("^") == 1 + 32 and "the GPU's limit, 1.0 GiB" in lines[bar + 1]
+
+
+def test_positions_are_counted_in_thousands_too_and_reported_as_asked(fit: Fit, paths: dict[str, Path]) -> None:
+    _, out, _ = fit(paths["big"], "--n-ctx", "8k", *CARD, "--json")
+    assert json.loads(out)["n_ctx"] == 8192
+    _, out, _ = fit(paths["big"], "--n-ctx", "5000", *CARD, "--json")
+    assert json.loads(out)["n_ctx"] == 5000
+    _, out, _ = fit(paths["big"], "--n-ctx", "30000", *CARD)
+    assert "positions instead of 30000:" in out and "instead of 30000" in out.partition("given up")[2]
+    code, _, err = fit(paths["big"], "--draft-n-ctx", "many")
+    assert code == 2 and "as in 4096 or 32k" in err
+
+
+def test_a_draft_may_be_named_behind_the_target(fit: Fit, paths: dict[str, Path]) -> None:
+    _, out, _ = fit(paths["big"], paths["small"], *CARD, "--json")
+    assert json.loads(out)["draft"] == "small"
+    code, _, err = fit(paths["big"], paths["small"], "--draft", "another")
+    assert code == 2 and "Two drafts are named" in err
+
+
+def test_described_cards_of_one_name_are_told_apart(fit: Fit, paths: dict[str, Path]) -> None:
+    _, out, _ = fit(paths["big"], *("--device", "RTX:500MiB") * 2)
+    assert "RTX no. 1, hypothetical: " in out and "on RTX no. 2" in out
 
 
 def test_what_fits_nowhere_is_exit_code_1(fit: Fit, paths: dict[str, Path]) -> None:
