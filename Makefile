@@ -20,7 +20,9 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m localspec demo
 
 test: $(VENV)/.extras $(VENV)/.vocabularies
-	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 tests/unit tests/hub $(PYTEST_FLAGS)
+	# llama.cpp takes all cores by itself, and waits in loops where others take them away.
+	$(BIN)/python -m pytest tests/engine $(PYTEST_FLAGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -17,7 +17,7 @@ PROGRAM = """
 import sys
 from localspec.cli import main
 from tests.scripted_engine import EchoEngine
-main.Services.__init__.__defaults__ = (EchoEngine, main.Services.__init__.__defaults__[1])
+main.Services.__init__.__defaults__ = (EchoEngine, *main.Services.__init__.__defaults__[1:])
 main.main()
 """
 
@@ -50,6 +50,7 @@ def test_closed_output_is_named_before_any_work(tmp_path: Path) -> None:
 
 
 def test_closed_input_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
     result = shell(tmp_path, "<&-", "chat", "model.gguf")
     assert result.returncode == 1
     assert result.stderr.startswith("error: Standard input is closed.")
