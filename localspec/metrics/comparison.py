@@ -69,12 +69,18 @@ def drift_share(baseline_tps: Sequence[float]) -> float | None:
     return baseline_tps[-1] / baseline_tps[0] - 1.0
 
 
+def is_unusable(baseline_tps: Sequence[float]) -> bool:
+    """Whether the baseline changed so much between its first and last run that no figure can be relied on."""
+    share = drift_share(baseline_tps)
+    return share is not None and not 1.0 / UNUSABLE_DRIFT_FACTOR <= 1.0 + share <= UNUSABLE_DRIFT_FACTOR
+
+
 def drift_note(baseline_tps: Sequence[float]) -> str:
     """Return a sentence if the baseline changed much while the comparison ran; empty otherwise."""
     share = drift_share(baseline_tps)
     if share is None or abs(share) <= DRIFT_NOTE_SHARE:
         return ""
-    if not 1.0 / UNUSABLE_DRIFT_FACTOR <= 1.0 + share <= UNUSABLE_DRIFT_FACTOR:
+    if is_unusable(baseline_tps):
         change = f"{-share:.0%} slower" if share < 0.0 else f"{share:.0%} faster"
         return (
             f"The last baseline run was {change} than the first: this measurement is unusable. Something else used "

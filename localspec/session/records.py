@@ -14,7 +14,7 @@ from localspec.session.arms import Arm
 from localspec.session.outcome import ArmResult, ComparisonResult
 from localspec.session.same_text import SameText
 from localspec.session.trial_record import trial_record
-from localspec.session.verdict import arm_sentence, summary_sentence, verdict_sentences
+from localspec.session.verdict import arm_sentence, is_reliable, summary_sentence, verdict_sentences
 from localspec.store.values import StoredRun
 
 SCHEMA = 1
@@ -212,7 +212,9 @@ def arm_record(result: ArmResult, comparison: ComparisonResult) -> Record:
         "speedup": estimate_record(result.speedup),
         "verdict": result.verdict,
         "same_text": same_text_record(result.same_text),
-        "sentence": None if result.arm.is_baseline else arm_sentence(result, comparison.baseline),
+        "sentence": None
+        if result.arm.is_baseline
+        else arm_sentence(result, comparison.baseline, is_reliable(comparison)),
     }
 
 

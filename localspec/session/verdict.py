@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from localspec.engine.values import SpeculationSettings
-from localspec.metrics.comparison import Verdict
+from localspec.metrics.comparison import Verdict, is_unusable
 from localspec.metrics.prediction import break_even_acceptance_rate
 from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm
@@ -69,8 +69,21 @@ def speedup_phrase(speedup: Estimate) -> str:
     return f"{speedup.median:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
 
 
-def arm_sentence(result: ArmResult, baseline: ArmResult) -> str:
-    """Return what may be said of an arm with drafts, and why where its numbers tell."""
+def is_reliable(result: ComparisonResult) -> bool:
+    """Whether the machine was steady enough for the figures to mean anything; if not, a note says so."""
+    closing = () if result.closing is None else (result.closing,)
+    runs = sorted((*result.baseline.trials, *closing), key=lambda trial: trial.place)
+    return not is_unusable([run.decode_tps for run in runs if run.decode_tps is not None])
+
+
+def arm_sentence(result: ArmResult, baseline: ArmResult, is_reliable: bool = True) -> str:
+    """Return what may be said of an arm with drafts, and why where its numbers tell.
+
+    Args:
+        result: the arm's.
+        baseline: the one without drafts.
+        is_reliable: False claims nothing, since the figures are not to be relied on.
+    """
     how = settings_phrase(result.arm.speculation)
     if not result.has_run:
         return f"Not run with {how}: {result.reason.rstrip('.')}."
@@ -78,13 +91,15 @@ def arm_sentence(result: ArmResult, baseline: ArmResult) -> str:
     if speedup is None:
         return f"No speed to compare with {how}: the answers were too short, or no pair is complete."
     figure = speedup_phrase(speedup)
+    if not is_reliable:
+        return f"With {how}, {figure}, which is not to be relied on."
     if result.verdict == "faster":
         claim = f"Faster here: {figure} with {how}."
     elif result.verdict == "slower":
         claim = f"Slower here: {figure} with {how}: leave it off."
     elif speedup.low is None:
-        few = f"{_count(speedup.pairs)} cannot tell chance from a gain"
-        claim = f"No clear difference with {how}: {figure}, and {few}."
+        pairs = "a single pair" if speedup.pairs == 1 else f"{speedup.pairs} pairs"
+        claim = f"With {how}, {speedup.median:.2f}x in {pairs}: too little to judge."
     else:
         claim = f"No clear difference with {how}: {figure}."
     why = _why(result, baseline)
@@ -116,7 +131,8 @@ def verdict_sentences(result: ComparisonResult) -> tuple[str, ...]:
     """Return a sentence for each arm with drafts, the best one first: faster, unclear, slower, not measured."""
     ranked = sorted(result.speculative, key=_rank)
     return tuple(
-        arm_sentence(arm, result.baseline) + (_pairs_phrase(arm, result.num_pairs) if result.is_interrupted else "")
+        arm_sentence(arm, result.baseline, is_reliable(result))
+        + (_pairs_phrase(arm, result.num_pairs) if result.is_interrupted else "")
         for arm in ranked
     )
 
@@ -130,7 +146,9 @@ def best_arm(results: Sequence[ComparisonResult]) -> Arm | None:
     """Return the arm to use for text like these workloads; None if drafts are best left off.
 
     It must be clearly faster on one workload at least, and its speedups' geometric mean over all of them above 1.
+    Workloads whose figures are not to be relied on do not count.
     """
+    results = [result for result in results if is_reliable(result)]
     best: tuple[float, Arm] | None = None
     for arm in {found.arm.name: found.arm for result in results for found in result.speculative}.values():
         same = [found for result in results for found in result.speculative if found.arm.name == arm.name]
@@ -165,19 +183,23 @@ def _why(result: ArmResult, baseline: ArmResult) -> str:
     costs = round_costs(result, baseline)
     if costs is None:
         return ""
-    need = (
-        f"{costs.break_even_rate:.0%} would break even"
-        if 0.0 <= costs.break_even_rate <= 1.0
-        else "at that cost not even full acceptance would pay"
-    )
-    if costs.break_even_rate < 0.0:
-        need = "it costs no more than a plain step"
     parts = [
         f"A round with drafts took {costs.round_cost:.2f} plain steps and gave {costs.tokens_per_round:.2f} tokens"
-        f" (acceptance {costs.acceptance_rate:.0%}; {need})"
+        f" (acceptance {costs.acceptance_rate:.0%}{_need(result, costs)})"
     ]
     if costs.draft_share >= 0.2:
         parts.append(f"{costs.draft_share:.0%} of the time went into drafting")
     if costs.round_share < 0.5:
         parts.append(f"only {costs.round_share:.0%} of the steps had anything to check")
     return "; ".join(parts) + "."
+
+
+def _need(result: ArmResult, costs: RoundCosts) -> str:
+    """Return the acceptance that would be needed; empty where so few pairs were run that nothing can be judged."""
+    if result.speedup is None or result.speedup.low is None:
+        return ""
+    if costs.break_even_rate < 0.0:
+        return "; it costs no more than a plain step"
+    if costs.break_even_rate > 1.0:
+        return "; at that cost not even full acceptance would pay"
+    return f"; {costs.break_even_rate:.0%} would break even"

@@ -14,6 +14,7 @@ from localspec.session.outcome import ComparisonResult
 from localspec.session.verdict import (
     arm_sentence,
     best_arm,
+    is_reliable,
     round_costs,
     same_text_sentence,
     settings_phrase,
@@ -34,9 +35,10 @@ async def compare(
     num_pairs: int = 3,
     max_tokens: int = 41,
     explained: DifferenceExplained | None = None,
+    slowdown: float = 1.0,
 ) -> ComparisonResult:
     return await run_comparison(
-        ScriptedEngine(scripts={"draft": draft, "ngram": ngram}, explained=explained),
+        ScriptedEngine(scripts={"draft": draft, "ngram": ngram}, explained=explained, slowdown=slowdown),
         "chat",
         (PromptCase("one", text="One."),),
         build_arms(methods or ("off", "draft"), SpeculationSettings(n_max=4)),
@@ -80,12 +82,27 @@ async def test_no_clear_difference() -> None:
 
 async def test_one_pair_claims_nothing() -> None:
     text = await sentence(FAST, num_pairs=1)
-    assert text.startswith("No clear difference with draft n_max 4: 2.88x (one pair), and one pair cannot tell")
+    assert text.startswith("With draft n_max 4, 2.88x in a single pair: too little to judge. A round with drafts took")
+    assert "break even" not in text and "acceptance 77%)" in text
+
+
+async def test_one_pair_does_not_say_what_would_pay() -> None:
+    assert "not even full acceptance" not in await sentence(ArmScript(accepted=(4,), verify_cost=9.0), num_pairs=1)
 
 
 async def test_two_pairs_claim_nothing_either() -> None:
     text = await sentence(FAST, num_pairs=2)
-    assert text.startswith("No clear difference with draft n_max 4: 2.88x (2 pairs), and 2 pairs cannot tell")
+    assert text.startswith("With draft n_max 4, 2.88x in 2 pairs: too little to judge.")
+
+
+async def test_figures_of_an_unsteady_machine_claim_nothing() -> None:
+    # Every run takes half as long again as the one before.
+    result = await compare(draft=ArmScript(accepted=(4,), verify_cost=9.0), slowdown=1.5)
+    assert "unusable" in result.notes[0] and not is_reliable(result)
+    (text,) = verdict_sentences(result)
+    assert text.startswith("With draft n_max 4, 0.") and text.endswith(", which is not to be relied on.")
+    fast = await compare(draft=FAST, slowdown=1.5)
+    assert fast.speculative[0].verdict == "faster" and best_arm([fast]) is None
 
 
 async def test_not_run() -> None:
