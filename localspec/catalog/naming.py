@@ -5,16 +5,23 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from localspec.catalog.file_names import is_model, is_side_file, quantisation_in, shard_names, stem_of, typable
+from localspec.catalog.families import is_same_line, parse_family
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.hub.values import RepoReference, parse_reference
+from localspec.catalog.unique_names import other_names
 from localspec.errors import ModelFileError, UsageError
 
 _MAX_SHOWN = 8
 _MAX_LENGTH = 200
+_MAX_NEAREST = 5
+_NEARLY_THE_SAME = 0.75
+"""Of difflib's ratio: a letter or two that differ."""
+_OWN_FOLDERS = ("models", "demo")
+"""Last parts of paths.models_dir and paths.demo_models_dir."""
 _FOR_A_SHELL = re.compile(r"^-|[\s'\"`$\\;|&<>()*?\[\]{}!~#^]")
 """An option, or what bash expands, quotes or ends a word at."""
 
@@ -22,8 +29,8 @@ _FOR_A_SHELL = re.compile(r"^-|[\s'\"`$\\;|&<>()*?\[\]{}!~#^]")
 def resolve(argument: str, found: Sequence[FoundModel]) -> FoundModel:
     """Return the model that an argument means.
 
-    In order: a file of that path; a name as listed, then without regard to capitals; OWNER/NAME[:QUANT] of a
-    repository that is here; the only name that begins so, or has a word that begins so.
+    In order: a file of that path; a name as listed, then without regard to capitals; PLACE/NAME, which a list shows
+    where a name alone would mean several; OWNER/NAME[:QUANT] of a repository that is here; the only name that begins so, or has a word that begins so.
 
     Args:
         argument: what the user typed.
@@ -43,6 +50,8 @@ def resolve(argument: str, found: Sequence[FoundModel]) -> FoundModel:
     word = argument.casefold()
     reference = _reference(argument)
     matches = [model for model in found if model.name.casefold() == word]
+    if not matches and "/" in word:
+        matches = [model for model in found if word in map(str.casefold, other_names(model))]
     if not matches and reference is not None and (cached := _of_repo(reference, found)):
         return _of_quantisation(reference, cached)
     if not matches and not _is_path(argument):
@@ -81,15 +90,33 @@ def existing_file(argument: str, found: Sequence[FoundModel] = ()) -> FoundModel
     )
 
 
-def complete(prefix: str, found: Sequence[FoundModel]) -> list[str]:
+def complete(
+    prefix: str, found: Sequence[FoundModel], is_usable: Callable[[FoundModel], bool] = lambda model: True
+) -> list[str]:
     """Return the names that begin with what is typed so far, without regard to capitals. For a shell.
 
-    A name of the Hub is also found without its owner, and is then given without it. Names that a shell, a terminal or
-    the command itself would take for something else are left out: what is completed is inserted as it is.
+    Each model is offered once, one of the Hub without its owner unless that was begun. Names that a shell, a terminal
+    or the command itself would take for something else are left out: what is completed is inserted as it is.
+
+    Args:
+        prefix: what is typed.
+        found: what is on this machine. What lacks files is left out.
+        is_usable: leaves out more of those that would be offered.
     """
     word = prefix.casefold()
-    names = [key for model in found for key in _keys(model)[:2] if key.casefold().startswith(word)]
-    return sorted({name for name in names if name.isprintable() and _FOR_A_SHELL.search(name) is None})
+    names: set[str] = set()
+    for model in found:
+        whole, short, _ = _keys(model)
+        name = next((key for key in (short, whole) if key.casefold().startswith(word)), "")
+        is_safe = name.isprintable() and _FOR_A_SHELL.search(name) is None
+        if name and is_safe and not model.missing and is_usable(model):
+            names.add(name)
+    return sorted(names)
+
+
+def is_own_place(reference: RepoReference) -> bool:
+    """Say whether a name begins with one of localspec's own folders, as PLACE/NAME does: nobody on the Hub is meant."""
+    return reference.repo.partition("/")[0].casefold() in _OWN_FOLDERS
 
 
 def _of_repo(reference: RepoReference, found: Sequence[FoundModel]) -> list[FoundModel]:
@@ -164,11 +191,23 @@ def _not_here(
         is_beside = len(path.parts) > 1 and _is_folder(path.parent)
         if _is_path(argument) or is_beside or _is_folder(path):
             return _no_file(path, shown)
-    near = _nearest(argument, [key for model in found for key in _keys(model)])
+    near = _near_models(argument, found)
     nearest = f"Nearest here: {_listed(near)}." if near else "`localspec models` lists what is here."
-    if reference is not None:
+    if reference is not None and not is_own_place(reference):
         return UsageError(f"{shown} is not on this machine.", f"{nearest} To fetch it: localspec pull {reference}")
-    return UsageError(f"No model is called {shown}.", nearest)
+    return UsageError(f"No model is called {shown}.", f"{nearest} `localspec search WORDS` looks on the Hub.")
+
+
+def _near_models(argument: str, found: Sequence[FoundModel]) -> list[str]:
+    """Return names, as lists show them, of models of the same family, or with nearly the same name."""
+    word, family = argument.casefold()[:_MAX_LENGTH], parse_family(argument)
+    ranked: list[tuple[float, str]] = []
+    for model in _newest(list(found)):
+        likeness = max(difflib.SequenceMatcher(None, key.casefold(), word).ratio() for key in _keys(model))
+        is_kin = any(is_same_line(family, parse_family(name)) for name in (model.name, model.repo))
+        if is_kin or likeness >= _NEARLY_THE_SAME:
+            ranked.append((-likeness, model.name))
+    return [name for _, name in sorted(ranked)[:_MAX_NEAREST]]
 
 
 def _no_file(path: Path, shown: str) -> ModelFileError:

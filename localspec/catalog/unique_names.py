@@ -35,6 +35,18 @@ def with_unique_names(models: Iterable[FoundModel]) -> tuple[FoundModel, ...]:
     return tuple(unique)
 
 
+def other_names(model: FoundModel) -> tuple[str, ...]:
+    """Return what a model is called where its short name is another's too. All of them mean it at any time.
+
+    Args:
+        model: under whatever name it has.
+    """
+    if model.place == "hugging face" or not model.file_name:
+        return ()
+    short = model.file_name if model.place == "ollama" else stem_of(model.file_name).rpartition("/")[2]
+    return (short, *_longer_names(replace(model, name=short)))
+
+
 def _longer_names(model: FoundModel) -> list[str]:
     """Return other names of a model, ever longer, its path last."""
     path = str(model.path)

@@ -1,0 +1,1 @@
+"""The terminal app: models, fit, chat, compare, runs."""

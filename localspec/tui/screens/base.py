@@ -1,0 +1,56 @@
+"""What every screen of the app has: the bar of screens above, the status line and the keys below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual.app import ComposeResult
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from localspec.tui.state import EngineState, Workbench
+from localspec.tui.widgets.status_line import StatusLine
+from localspec.tui.widgets.top_bar import TopBar
+
+if TYPE_CHECKING:
+    from localspec.tui.app import LocalspecApp
+
+
+class ModeScreen(Screen[None]):
+    """A screen of one mode. Subclasses name their mode and yield their body in `compose_body`."""
+
+    MODE = ""
+    """Key in the app's modes."""
+
+    workbench: reactive[Workbench] = reactive(Workbench)
+    """The app's, followed. Replace the app's by `self.host.workbench = replace(...)`, never this one."""
+    engine_state: reactive[EngineState] = reactive(EngineState)
+    """The app's, followed."""
+
+    @property
+    def host(self) -> LocalspecApp:
+        """The app, by its own type."""
+        return cast("LocalspecApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Yield the frame around the body."""
+        yield TopBar(self.MODE)
+        yield from self.compose_body()
+        yield StatusLine().data_bind(ModeScreen.workbench, ModeScreen.engine_state)
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Follow the app's state."""
+        self.watch(self.app, "workbench", self._follow_workbench)
+        self.watch(self.app, "engine_state", self._follow_engine_state)
+
+    def _follow_workbench(self, bench: Workbench) -> None:
+        self.workbench = bench
+
+    def _follow_engine_state(self, state: EngineState) -> None:
+        self.engine_state = state
+
+    def compose_body(self) -> ComposeResult:
+        """Yield what is between the bars."""
+        yield from ()

@@ -1,0 +1,18 @@
+"""The screen `fit`."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from localspec.tui.screens.base import ModeScreen
+
+
+class FitScreen(ModeScreen):
+    """Under construction in this commit."""
+
+    MODE = "fit"
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the body."""
+        yield Static("", classes="empty", markup=False)

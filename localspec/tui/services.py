@@ -1,0 +1,50 @@
+"""What the app gets from outside, so that tests can put something else in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from localspec.settings import Settings
+
+if TYPE_CHECKING:
+    from localspec.catalog.hub.client import Hub
+    from localspec.engine.interface import Engine
+    from localspec.store.database import Database
+
+
+def start_engine() -> Engine:
+    """Return the real engine. Its process starts with the first request."""
+    from localspec.engine.client import EngineClient
+    from localspec.errors import LocalspecError
+
+    try:
+        return EngineClient()
+    except LocalspecError:
+        return EngineClient(has_log=False)
+
+
+def open_hub() -> Hub:
+    """Return the Hub that the environment names. Nothing is sent before it is asked something."""
+    from localspec.catalog.hub.client import Hub
+
+    return Hub()
+
+
+def open_database() -> Database:
+    """Return the database in the data folder, opened anew."""
+    from localspec.store.database import Database
+
+    return Database()
+
+
+@dataclass(frozen=True, slots=True)
+class AppServices:
+    """Makers of everything that is not a value, and the settings in force."""
+
+    settings: Settings = field(default_factory=Settings)
+    make_engine: Callable[[], Engine] = start_engine
+    """Called twice: for the engine that holds models, and for the one that reads headers and measures memory."""
+    open_hub: Callable[[], Hub] = open_hub
+    open_database: Callable[[], Database] = open_database

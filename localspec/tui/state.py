@@ -1,0 +1,57 @@
+"""What the whole app knows, as frozen values: changing something means replacing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localspec.engine.events import ModelsLoaded
+from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings, SpeculationState
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """A local model that was chosen as target or draft."""
+
+    name: str
+    """As `localspec models` calls it."""
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """What is on the bench: the models, and how they are to run. Every screen reads it, and may replace it."""
+
+    target: ChosenModel | None = None
+    draft: ChosenModel | None = None
+    speculation: SpeculationSettings = field(default_factory=SpeculationSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    draft_context: ContextSettings = field(default_factory=ContextSettings)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    max_tokens: int = 1024
+    """Of an answer in the chat."""
+    is_forced: bool = False
+    """Load what the memory plan says does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """What the engine really has, as it said itself, and what it is doing."""
+
+    loaded: ModelsLoaded | None = None
+    speculation: SpeculationState | None = None
+    """The drafter in force; None while nothing is loaded."""
+    busy: str = ""
+    """What is going on, in a few words: `loading`, `answering`, `comparing`; empty when idle."""
+    failure: str = ""
+    """Why the engine has died or could not load, in one sentence; empty when all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the app was started."""
+
+    is_demo: bool = False
+    """On the embedded models."""
+    replay: Path | None = None
+    """A recorded session instead of an engine."""

@@ -1,0 +1,59 @@
+"""The line that is always visible and always true: what is loaded, and whether speculation is on."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from localspec.session.figures import DASH
+from localspec.session.plain_text import one_line
+from localspec.tui.state import EngineState, Workbench
+
+
+class StatusLine(Widget):
+    """Reads the engine's own state; of the workbench only what is chosen and not loaded yet."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; padding: 0 1; background: $surface; color: $text; }
+    """
+
+    workbench: reactive[Workbench] = reactive(Workbench)
+    """What is chosen."""
+    engine_state: reactive[EngineState] = reactive(EngineState)
+    """What the engine has."""
+
+    def render(self) -> Content:
+        """Return the line, cut to what the width can show."""
+        return Content.assemble(*status_parts(self.workbench, self.engine_state)).truncate(
+            max(1, self.content_size.width), ellipsis=True
+        )
+
+
+def status_parts(bench: Workbench, state: EngineState) -> list[tuple[str, str]]:
+    """Return the pieces of the line with their styles: speculation first, since it must never be cut off."""
+    parts: list[tuple[str, str]] = [_speculation(state)]
+    if state.failure:
+        parts += [("  ", ""), (f"engine: {one_line(state.failure)}", "$text-error")]
+    loaded = state.loaded
+    if loaded is not None:
+        models = one_line(loaded.target.name if bench.target is None else bench.target.name)
+        if loaded.draft is not None and bench.draft is not None:
+            models += f" + {one_line(bench.draft.name)}"
+        parts += [("  ", ""), (models, "")]
+    elif bench.target is not None:
+        parts += [("  ", ""), (f"{one_line(bench.target.name)} chosen, not loaded", "dim")]
+    else:
+        parts += [("  ", ""), ("no model chosen", "dim")]
+    if state.busy:
+        parts += [("  ", ""), (f"{state.busy} …", "$text-accent")]
+    return parts
+
+
+def _speculation(state: EngineState) -> tuple[str, str]:
+    speculation = state.speculation
+    if speculation is None:
+        return f"speculation {DASH}", "dim"
+    if speculation.is_on:
+        return f"speculation ON ({one_line(speculation.drafter)}, n_max {speculation.settings.n_max})", "$text-success"
+    return f"speculation OFF ({one_line(speculation.reason) or 'switched off'})", "$text-warning"

@@ -1,0 +1,57 @@
+"""The bar of screens: which there are, which one this is, and the key of each."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.events import Click
+from textual.widgets import Static
+
+NAMES = (
+    ("models", "Models", "F2"),
+    ("fit", "Fit", "F3"),
+    ("chat", "Chat", "F4"),
+    ("compare", "Compare", "F5"),
+    ("runs", "Runs", "F6"),
+)
+
+
+class ScreenTab(Static):
+    """One name in the bar; a click goes there."""
+
+    def __init__(self, mode: str, name: str, key: str, is_current: bool) -> None:
+        """Take a mode's name and key."""
+        super().__init__(Content.assemble((key, "dim"), " ", name), classes="-current" if is_current else "")
+        self.mode = mode
+
+    async def on_click(self, event: Click) -> None:
+        """Go to the screen."""
+        event.stop()
+        self.app.switch_mode(self.mode)
+
+
+class TopBar(Horizontal):
+    """Always one line."""
+
+    DEFAULT_CSS = """
+    TopBar {
+        height: 1;
+        background: $surface;
+        & > .brand { width: auto; padding: 0 1; text-style: bold; color: $primary; }
+        & > ScreenTab { width: auto; padding: 0 1; color: $text-muted; }
+        & > ScreenTab.-current { background: $primary; color: $background; text-style: bold; }
+        & > ScreenTab:hover { text-style: underline; }
+    }
+    """
+
+    def __init__(self, mode: str) -> None:
+        """Take the mode of the screen that the bar belongs to."""
+        super().__init__()
+        self._mode = mode
+
+    def compose(self) -> ComposeResult:
+        """Yield the names."""
+        yield Static("localspec", classes="brand", markup=False)
+        for mode, name, key in NAMES:
+            yield ScreenTab(mode, name, key, mode == self._mode)
