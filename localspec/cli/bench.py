@@ -11,6 +11,7 @@ from localspec.catalog.workloads import Workload, find_workload, load_workloads,
 from localspec.cli.alarms import raise_alarms
 from localspec.cli.comparison import progress_printer, show_measurement
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, say_failure, say_notice
+from localspec.cli.heading import Names, name_of
 from localspec.cli.interruption import Interruptions
 from localspec.cli.options import BenchChoice
 from localspec.cli.screen import Report, notices_console, progress, results_console
@@ -45,13 +46,22 @@ Conclude = Callable[[Record, Console], Record]
 
 def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
     """Measure, print, and return the exit code."""
-    plan = make_plan(choice, load_settings(flags), flags, with_hashes=is_json or choice.is_kept)
+    plan, names = make_plan(choice, load_settings(flags), flags, with_hashes=is_json or choice.is_kept)
     keeper = RunKeeper("bench", services.open_database, say_notice, choice.profile) if choice.is_kept else None
-    return carry_out(services, lambda engine, report, watch: measure(engine, plan, watch), is_json, keeper)
+
+    async def work(engine: Engine, report: Report, watch: OnProgress) -> Measurement:
+        return await measure(engine, plan, watch, target_word=names[0].word)
+
+    return carry_out(services, work, is_json, keeper, names=names)
 
 
 def carry_out(
-    services: Services, work: Work, is_json: bool, keeper: RunKeeper | None, conclude: Conclude | None = None
+    services: Services,
+    work: Work,
+    is_json: bool,
+    keeper: RunKeeper | None,
+    conclude: Conclude | None = None,
+    names: Names | None = None,
 ) -> int:
     """Run a measurement on an engine of its own, keep and print what it brought, and return the exit code.
 
@@ -60,6 +70,7 @@ def carry_out(
     Args:
         keeper: keeps the run; None for one that is not kept.
         conclude: what more to say in the end.
+        names: what the user calls the models; None for their files' names.
     """
     with Interruptions(say_notice) as interruptions:
         engine = services.make_engine()
@@ -77,11 +88,13 @@ def carry_out(
             interruptions.run(engine.close(), is_stoppable=False)
         # Before anything is printed: nobody may be reading any more.
         run_id = None if keeper is None else keeper.finish(measurement)
-        return finish(services, measurement, is_json, run_id, conclude)
+        return finish(services, measurement, is_json, run_id, conclude, names)
 
 
-def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool) -> MeasurementPlan:
-    """Return the plan that the command line and the settings make up.
+def make_plan(
+    choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool
+) -> tuple[MeasurementPlan, Names]:
+    """Return the plan that the command line and the settings make up, and what the user calls its models.
 
     Raises:
         UsageError: a workload or prompt does not exist, a method lacks its model, or nothing would be measured.
@@ -95,9 +108,11 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
             "With --method off alone, there is nothing to compare.",
             "Add --method ngram, or --method draft and --draft MODEL.",
         )
-    return MeasurementPlan(
-        target=named_model(choice.target, settings).path,
-        draft=named_model(choice.draft, settings).path if choice.draft is not None and "draft" in methods else None,
+    target = named_model(choice.target, settings)
+    draft = named_model(choice.draft, settings) if choice.draft is not None and "draft" in methods else None
+    plan = MeasurementPlan(
+        target=target.path,
+        draft=None if draft is None else draft.path,
         context=context_settings(settings),
         arms=build_arms(methods, speculation_settings(settings, "off")),
         workloads=_workloads(choice),
@@ -112,20 +127,27 @@ def make_plan(choice: BenchChoice, settings: Settings, flags: Flags, with_hashes
         reserve_bytes=reserve_bytes(settings),
         is_forced=choice.is_forced,
     )
+    return plan, (name_of(target, choice.target), None if draft is None else name_of(draft, choice.draft or ""))
 
 
 def finish(
-    services: Services, measurement: Measurement, is_json: bool, run_id: int | None, conclude: Conclude | None
+    services: Services,
+    measurement: Measurement,
+    is_json: bool,
+    run_id: int | None,
+    conclude: Conclude | None,
+    names: Names | None = None,
 ) -> int:
     """Print what was measured, the document last, and return the exit code.
 
     Args:
         run_id: the number that it is kept under, and then it is compared with earlier runs; None if it is not kept.
         conclude: what more to say.
+        names: what the user calls the models; None for their files' names.
     """
     console = results_console(is_json)
     document = {**measurement_record(measurement), "run_id": run_id}
-    show_measurement(measurement, console)
+    show_measurement(measurement, console, names)
     more = {} if conclude is None else conclude(document, console)
     alarms = [] if run_id is None else raise_alarms(services, document, run_id, notices_console())
     if measurement.failure is not None:

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from localspec.cli.bench import carry_out
 from localspec.cli.failures import say_notice
+from localspec.cli.heading import names_of
 from localspec.cli.run_compare import show_comparison
 from localspec.cli.run_list import run_line
 from localspec.cli.run_store import chosen_run
@@ -25,7 +26,9 @@ from localspec.store.values import Record
 def run_rerun(services: Services, word: str, is_forced: bool, is_kept: bool, is_json: bool) -> int:
     """Say what differs now, measure, print, compare, and return the exit code."""
     stored = chosen_run(services, word)
-    rerun = make_rerun(stored, local_models(load_settings()), is_forced)
+    models = local_models(load_settings())
+    rerun = make_rerun(stored, models, is_forced)
+    names = names_of(rerun.plan, models)
     say_notice(f"Measuring again: {run_line(stored.summary)}")
     keeper = None
     if is_kept:
@@ -33,7 +36,7 @@ def run_rerun(services: Services, word: str, is_forced: bool, is_kept: bool, is_
 
     async def work(engine: Engine, report: Report, watch: OnProgress) -> Measurement:
         await _say_differences(engine, rerun, report)
-        return await measure(engine, rerun.plan, watch)
+        return await measure(engine, rerun.plan, watch, target_word=names[0].word)
 
     def compare(document: Record, console: Console) -> Record:
         if not document["workloads"]:
@@ -43,7 +46,7 @@ def run_rerun(services: Services, word: str, is_forced: bool, is_kept: bool, is_
         show_comparison(comparison, f"run {rerun.run_id}", "now" if run_id is None else f"run {run_id}", console)
         return {"compared_with": {"run_id": rerun.run_id, **comparison_record(comparison)}}
 
-    return carry_out(services, work, is_json, keeper, compare)
+    return carry_out(services, work, is_json, keeper, compare, names)
 
 
 async def _say_differences(engine: Engine, rerun: Rerun, report: Report) -> None:

@@ -13,7 +13,7 @@ from localspec.cli.chat_file import write_new
 from localspec.cli.chat_lines import loaded_line, speculation_line, status_line
 from localspec.cli.chat_markdown import chat_markdown
 from localspec.cli.failures import say_failure, say_notice
-from localspec.cli.figures import bytes_text
+from localspec.cli.heading import memory_texts, name_of
 from localspec.cli.interruption import Interruptions
 from localspec.cli.options import DEFAULT_MAX_TOKENS, ChatChoice
 from localspec.cli.screen import hidden_keys, notices_console, progress, results_console, say
@@ -21,11 +21,12 @@ from localspec.cli.text import one_line
 from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method, SpeculationSettings
-from localspec.errors import EngineDiedError, LocalspecError
+from localspec.errors import EngineDiedError, LocalspecError, ModelLoadError
 from localspec.session.chat_continuation import Continued
 from localspec.session.chat_keeping import ChatKeeper
 from localspec.session.chat_record import models_record, tidy_title, unkept_chat
 from localspec.session.conversation import Answer, Conversation
+from localspec.session.draft_refusal import draft_refusal
 from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import (
     OnLoadProgress,
@@ -37,7 +38,7 @@ from localspec.session.loading import (
     sampling_settings,
     speculation_settings,
 )
-from localspec.session.memory_use import check_use, used_lines
+from localspec.session.memory_use import check_use
 from localspec.settings import Settings
 from localspec.store.chats import Chats
 from localspec.store.values import Record, StoredChat
@@ -72,6 +73,8 @@ class Talk:
         self._interruptions = interruptions
         self._engine = engine
         self._models = models
+        self._target_word = name_of(models[0], choice.target or "").word
+        self._is_continued = continued is not None
         self._target = models[0].path
         self._draft = None if models[1] is None else models[1].path
         self._settings = settings
@@ -89,7 +92,13 @@ class Talk:
         )
 
     def load(self) -> None:
-        """Load the models, and say what is loaded."""
+        """Load the models, and say what is loaded.
+
+        Raises:
+            ModelLoadError: the draft that was asked for cannot be used, at the beginning. One that is lost later is
+                told of, and the chat goes on.
+        """
+        is_first = self._memory is None
         console = notices_console()
         with progress(console) as report:
 
@@ -97,14 +106,21 @@ class Talk:
                 report(f"loading the {event.model}", event.fraction, "")
 
             memory, loaded = self._interruptions.run(self._load(on_progress))
+        if is_first and self._draft is not None and loaded.draft is None:
+            raise self._refusal(loaded.draft_failure)
         self._memory = (memory, loaded)
-        _say(loaded_line(loaded))
+        _say(loaded_line(loaded, *self._models))
         for note in context_notes(loaded):
             _say(f"{note.severity}: {note.text} {note.advice}")
         for line in (*memory.notes, *check_use(memory, loaded)):
             _say(one_line(line))
         if loaded.draft_failure:
             _say(f"The draft model is not in use: {loaded.draft_failure}")
+
+    def _refusal(self, reason: str) -> ModelLoadError:
+        if self._is_continued:
+            return draft_refusal(self._target_word, reason, "With --draft none the chat goes on without.")
+        return draft_refusal(self._target_word, reason)
 
     async def _load(self, on_progress: OnLoadProgress) -> tuple[LoadPlan, ModelsLoaded]:
         memory = await plan_load(
@@ -165,7 +181,7 @@ class Talk:
         finally:
             stream.close()
         self._keeper.finish(answer)
-        _say(status_line(answer))
+        _say(status_line(answer, self._models[1]))
 
     async def _ask(self, text: str, stream: AnswerStream) -> Answer:
         def hear(piece: str) -> None:
@@ -209,19 +225,26 @@ class Talk:
         if self._memory is None:
             _say("No models are loaded.")
             return
-        plan, loaded = self._memory[0].plan, self._memory[1]
-        for device, planned, taken in used_lines(plan, loaded):
-            _say(one_line(f"{device}: {bytes_text(taken)} taken, {bytes_text(planned)} planned"))
-        if plan is None and loaded.footprint is None:
+        memory, loaded = self._memory
+        for text in memory_texts(memory, loaded):
+            _say(text)
+        if memory.plan is None and loaded.footprint is None:
             _say("It is not known; the log file says why.")
 
     def _switch(self, method: Method) -> None:
-        configured = self._interruptions.run(self._conversation.configure(self._speculation(method)))
+        state, refused = self._interruptions.run(
+            self._conversation.try_out(self._speculation(method), self._speculation(self._method))
+        )
+        line = speculation_line(state, self._models[1])
+        if refused:
+            hint = "" if method != "draft" or self._draft else " A chat that begins with --draft MODEL has one."
+            _say(f"{method} is not possible: {refused.rstrip('.')}.{hint} It stays as it was: {line}.")
+            return
         self._method = method
         self._keeper.use(self._record())
         if method != "off":
             self._last_method = method
-        _say(speculation_line(configured.speculation))
+        _say(line)
 
     def say_kept(self) -> None:
         """Say which chat is kept, if there is one."""

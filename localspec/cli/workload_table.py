@@ -16,11 +16,16 @@ from localspec.session.same_text import SameText
 from localspec.session.verdict import same_text_sentence, speedup_phrase
 from localspec.store.values import Record
 
+NOTHING_MEASURED = "Nothing was measured."
+
 
 def show_workload(workload: Record, console: Console) -> None:
     """Print a workload's record: a column for each arm, then what follows from it."""
     console.print()
     say(console, one_line(workload_title(workload)), style="bold")
+    if not any(arm.get("has_run") for arm in workload["arms"]):
+        say(console, NOTHING_MEASURED)
+        return
     wide = _grid(workload, is_narrow=False)
     print_table(console, wide if fits(console, wide) else _grid(workload, is_narrow=True))
     for sentence in workload.get("sentences") or ([workload["summary"]] if workload.get("summary") else []):

@@ -26,7 +26,7 @@ from localspec.session.outcome import (
     comparison_notes,
     evaluate_arm,
 )
-from localspec.session.same_text import SameText, compare_text, unexplained, worst
+from localspec.session.same_text import SameText, compare_text, first_difference, unexplained, worst
 from localspec.session.trial import Trial, run_trial
 
 Phase = Literal["warm_up", "trial", "replay"]
@@ -174,6 +174,8 @@ class _Run:
         """Compare each pair's outputs. Replays come last, so that none disturbs a measured run."""
         for arm in self._arms[1:]:
             for baseline, trial in self._pairs_of(arm):
+                if first_difference(baseline.tokens, trial.tokens) is not None:
+                    self._report("replay", arm, trial.pair, None)
                 on_event = self._forward("replay", arm, trial.pair)
                 answer = await compare_text(self._engine, baseline, trial, self._sampling, ignore_eog, on_event)
                 self._texts[arm.name, trial.pair] = answer

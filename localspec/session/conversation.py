@@ -95,6 +95,21 @@ class Conversation:
             raise EngineDiedError("The engine gave no answer to the change.", "Try again.")
         return answer
 
+    async def try_out(self, wanted: SpeculationSettings, before: SpeculationSettings) -> tuple[SpeculationState, str]:
+        """Change how tokens are drafted, but go back to what was in use if the engine cannot draft so.
+
+        Returns:
+            What is in force from the next answer on, and why that is not what is wanted; empty if it is.
+
+        Raises:
+            LocalspecError: the engine refused; what was in use is so still.
+        """
+        state = (await self.configure(wanted)).speculation
+        if state.is_on or wanted.method == "off":
+            return state, ""
+        reason = state.reason or "the engine did not switch it on"
+        return (await self.configure(before)).speculation, reason
+
     async def _generate(
         self, messages: tuple[Message, ...], on_text: Callable[[str], None], on_prefill: OnPrefill
     ) -> Answer:

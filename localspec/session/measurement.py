@@ -18,6 +18,7 @@ from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.notes import Note
 from localspec.session.arms import Arm, prompt_cases
 from localspec.session.comparison import ComparisonProgress, check_extent, run_comparison
+from localspec.session.draft_refusal import draft_refusal
 from localspec.session.examination import Examination, examine
 from localspec.session.hashing import sha256_of
 from localspec.session.load_plan import LoadPlan, plan_load
@@ -117,12 +118,20 @@ async def measure(
     plan: MeasurementPlan,
     on_progress: OnProgress,
     read_clock: Callable[[], ClockReading] = read_clock,
+    target_word: str = "",
 ) -> Measurement:
     """Carry out a plan. Cancelling the task after the models are loaded ends it early with what was measured.
 
+    Args:
+        engine: loads the models and runs them.
+        plan: what to measure.
+        on_progress: hears how far it is.
+        read_clock: the processor's, before and after.
+        target_word: what the user calls the target by; empty for its path.
+
     Raises:
         UsageError: the plan measures nothing.
-        ModelLoadError: the models would not fit into memory.
+        ModelLoadError: the models would not fit into memory, or the draft cannot be used.
         LocalspecError: nothing could be measured.
     """
     check_extent(plan.num_pairs, plan.max_tokens)
@@ -147,6 +156,8 @@ async def measure(
         lambda event: on_progress(MeasurementProgress("load", event.fraction, load=event)),
         memory.draft_context,
     )
+    if plan.draft is not None and loaded.draft is None:
+        raise draft_refusal(target_word or str(plan.target), loaded.draft_failure)
     memory_notes = (*memory.notes, *check_use(memory, loaded))
     hashes = (
         await _hash(plan, plan.target, on_progress),

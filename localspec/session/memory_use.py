@@ -121,6 +121,27 @@ def used_lines(plan: MemoryPlan | None, loaded: ModelsLoaded) -> tuple[tuple[str
     )
 
 
+def file_pages(load: LoadPlan, loaded: ModelsLoaded) -> dict[str, int]:
+    """Return by device the bytes of mapped weights beyond those that were planned.
+
+    llama.cpp counts all pages of a mapped file, those of weights among them of which it made repacked copies, and of
+    the gaps. A plan has only what must be in memory.
+    """
+    plan, real = load.plan, loaded.footprint
+    if plan is None or real is None or not load.context.use_mmap:
+        return {}
+    pages: dict[str, int] = {}
+    models: tuple[tuple[ModelRole, Footprint | None], ...] = (("target", real.target), ("draft", real.draft))
+    for role, footprint in models:
+        for device in () if footprint is None else dict.fromkeys(row.device for row in footprint.rows):
+            if footprint is None or not _is_mapped(device, footprint):
+                continue
+            taken = _sums(row for row in footprint.rows if row.device == device)
+            planned = _sums(row for row in plan.rows if row.device == device and row.model == role)
+            pages[device] = pages.get(device, 0) + max(0, taken["weights"] - planned["weights"])
+    return pages
+
+
 def _is_mapped(device: str, footprint: Footprint) -> bool:
     """Whether a device's weights are pages of a mapped file, in host memory or in a GPU's buffer over them."""
     return device == HOST or any(_MAPPED in row.buffer for row in footprint.rows if row.device == device)

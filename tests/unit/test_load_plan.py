@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from localspec.cli.heading import memory_texts
 from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.engine.events import EngineFailed, ModelsLoaded
@@ -209,6 +211,18 @@ async def test_mapped_weights_are_not_compared_in_host_memory(paths: dict[str, P
     real = real_of(load, weights_bytes=50 * MIB)
     assert [found.device for found in differences(load.plan, real, use_mmap=True)] == ["CUDA0"]
     assert [found.device for found in differences(load.plan, real, use_mmap=False)] == ["CPU", "CUDA0"]
+
+
+async def test_pages_of_the_file_are_told_apart(paths: dict[str, Path]) -> None:
+    load = await planned(paths)
+    real = loaded(real_of(load, weights_bytes=50 * MIB))
+    texts = memory_texts(load, real)
+    (host,) = [text for text in texts if text.startswith("CPU")]
+    assert host.endswith(" and 50 MiB in pages of the file, which the system can take back")
+    ((taken, planned_size),) = re.findall(r"CPU (.*) \(planned (.*)\)", host)
+    assert taken == planned_size
+    unmapped = replace(load, context=replace(load.context, use_mmap=False))
+    assert not any("pages" in text for text in memory_texts(unmapped, real))
 
 
 async def test_plan_and_reality_side_by_side(paths: dict[str, Path]) -> None:

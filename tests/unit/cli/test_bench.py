@@ -14,7 +14,7 @@ from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.engine.events import EngineFailed, Event, ModelsLoaded
 from localspec.engine.requests import Configure, Generate, LoadModels, Request
-from tests.scripted_engine import EchoEngine
+from tests.scripted_engine import ArmScript, EchoEngine
 
 
 @pytest.fixture
@@ -153,35 +153,33 @@ def test_a_missing_model_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "There is no file" in captured.err
 
 
-class NoDraftEngine(EchoEngine):
-    """Loads the target only, as the real engine does with a damaged draft."""
-
-    async def stream(self, request: Request) -> AsyncIterator[Event]:
-        async for event in super().stream(request):
-            if isinstance(event, ModelsLoaded):
-                self._draft = None
-                yield ModelsLoaded(event.id, event.target, None, "the file is damaged [/]", event.speculation, 0.1)
-            else:
-                yield event
-
-
-def test_a_draft_that_does_not_load_gives_no_figures(
+def test_a_draft_that_does_not_load_is_refused_at_once(
     model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = (model, "--draft", model, "--method", "draft", "--prompt", prompt, "--max-tokens", "6")
-    assert bench(NoDraftEngine(), *arguments, "--json") == 1
+    engine = EchoEngine()
+    engine.draft_failure = "the file is damaged [/]"
+    assert bench(engine, model, "--draft", model, "--prompt", prompt, "--max-tokens", "6", "--json") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "error: The draft cannot be used: the file is damaged [/].\n" in captured.err
+    assert f"hint: `localspec pair {model}` lists what can draft" in captured.err
+    assert not any(isinstance(request, Generate) for request in engine.requests)
+
+
+def test_arms_that_all_fail_later_are_told(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = EchoEngine()
+    engine.scripts = {"draft": ArmScript(off_reason="it went away")}
+    arguments = (model, "--draft", model, "--method", "draft", "--prompt", prompt, "--max-tokens", "6", "--json")
+    assert bench(engine, *arguments) == 1
     captured = capsys.readouterr()
     document = document_of(captured.out)
     arm = document["workloads"][0]["arms"][1]
-    assert arm["speculation"] == "off"
-    assert arm["reason"]
+    assert (arm["speculation"], arm["reason"]) == ("off", "it went away")
     assert arm["decode_tps"] is None and arm["speedup"] is None
     assert document["workloads"][0]["verdict"] is None
     assert "Not run with draft" in captured.err
-    assert "could not be loaded: the file is damaged [/]" in captured.err
-    assert "error: No way of drafting could run here: draft: there is no draft model." in captured.err
+    assert "error: No way of drafting could run here: draft: it went away." in captured.err
     assert "paired run" not in captured.err and "localspec chat model" not in captured.err
-    assert document["draft_failure"] == "the file is damaged [/]"
 
 
 class InterruptedEngine(EchoEngine):
@@ -333,3 +331,68 @@ def test_a_context_over_the_trained_one_is_noted(model: Path, prompt: Path, caps
     captured = capsys.readouterr()
     assert "trained on texts of up to 256 tokens, but its context has 4096" in captured.err
     assert [note["code"] for note in document_of(captured.out)["notes"]] == ["context_over_trained"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal to oneself ends the process on Windows")
+def test_an_interruption_before_the_first_run_shows_no_empty_table(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The second warm-up.
+    assert bench(InterruptedEngine(after=2), model, "--workload", "quote", "--workload", "chat") == 130
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "Nothing was measured."
+    assert not any("decode_tps" in line or "Not run" in line or "Not started" in line for line in lines)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal to oneself ends the process on Windows")
+def test_a_workload_that_was_just_begun_shows_no_empty_table(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (model, "--workload", "quote", "--workload", "chat", "--pairs", "1", "--max-tokens", "4")
+    # Two warm-ups, a pair and the closing run; then a warm-up of the next.
+    assert bench(InterruptedEngine(after=6), *arguments) == 130
+    out = capsys.readouterr().out
+    assert out.count("decode_tps") == 1
+    assert "Open chat (chat: temperature 0)\nNothing was measured.\n" in out
+
+
+def test_one_pair_is_too_little_to_choose_by(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(EchoEngine(), model, "--prompt", prompt, "--max-tokens", "12", "--pairs", "1") == 0
+    out = capsys.readouterr().out
+    assert "in a single pair: too little to judge." in out
+    assert "Too little was measured to choose by. To chat without drafts:" in out
+    assert "break even" not in out and "clearly" not in out
+
+
+def test_the_command_to_go_on_with_brings_back_how_it_was_measured(
+    tmp_path: Path, prompt: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    (tmp_path / "a draft.gguf").write_bytes(b"GGUF")
+    monkeypatch.chdir(tmp_path)
+    options = "--method draft --max-tokens 12 --p-min 0.5 --n-gpu-layers 0 --no-flash-attn --draft-n-ctx 128"
+    arguments: list[str | Path] = ["model.gguf", "--draft", "a draft.gguf", "--prompt", prompt, *options.split()]
+    assert bench(EchoEngine(), *arguments, "--draft-kv", "q8_0/f16") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "  localspec chat model.gguf --draft 'a draft.gguf' --method draft --n-max 4 --p-min 0.5 "
+        "--draft-n-ctx 128 --draft-kv q8_0/f16 --n-gpu-layers 0 --no-flash-attn"
+    )
+
+
+def test_models_of_the_hub_are_called_by_name(
+    tmp_path: Path, prompt: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = tmp_path / "models--Owner--Name-GGUF" / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    (snapshot / "name-Q4_K_M.gguf").write_bytes(b"GGUF")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert bench(EchoEngine(), "owner/name-gguf:q4_k_m", "--prompt", prompt, "--max-tokens", "12") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "target  Owner/Name-GGUF:Q4_K_M (F16, 20 bytes)"
+    assert lines[-1].startswith("  localspec chat owner/name-gguf:q4_k_m --method ngram")
+
+
+def test_progress_tells_of_replays(model: Path, prompt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = EchoEngine()
+    engine.scripts = {"ngram": ArmScript(changed_token=3)}
+    assert bench(engine, model, "--prompt", prompt, "--max-tokens", "12", "--pairs", "2") == 0
+    err = capsys.readouterr().err
+    assert "prompt: pair 1 of 2, finding out why the text of ngram differs\n" in err

@@ -7,18 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from localspec.cli.main import run
 from localspec.cli.services import Services
-from localspec.engine.events import EngineFailed
-from localspec.engine.requests import Configure, Generate, LoadModels
+from localspec.engine.events import EngineFailed, Event
+from localspec.engine.requests import Configure, Generate, LoadModels, Request
 from localspec.engine.values import SamplingSettings
 from localspec.session.conversation import Conversation
-from tests.scripted_engine import EchoEngine
+from tests.scripted_engine import ArmScript, EchoEngine
 
 Talk = Callable[..., tuple[int, str, str]]
 
@@ -82,10 +82,60 @@ def test_switching(talk: Talk, model: Path) -> None:
     assert len([request for request in engine.requests if isinstance(request, Generate)]) == 1
 
 
-def test_status_says_why_speculation_is_off(talk: Talk) -> None:
-    _, _, err = talk("/method draft\nhello\n")
-    assert err.count("speculation OFF (there is no draft model)") == 2
-    assert "acceptance" not in err
+@pytest.mark.parametrize("command", ["/method draft", "/off\n/method draft\n/on"])
+def test_a_method_that_is_not_possible_changes_nothing(command: str, talk: Talk) -> None:
+    engine = EchoEngine()
+    _, _, err = talk(f"{command}\nhello\n", engine=engine)
+    assert "draft is not possible: there is no draft model. A chat that begins with --draft MODEL has one." in err
+    assert "It stays as it was: speculation O" in err
+    assert [method for method, _ in engine.generated] == ["ngram"]
+
+
+def test_on_says_why_it_stays_off(talk: Talk) -> None:
+    engine = EchoEngine()
+    engine.scripts = {"ngram": ArmScript(off_reason="the memory is recurrent")}
+    _, _, err = talk("/off\n/on\nhello\n", engine=engine)
+    assert "ngram is not possible: the memory is recurrent. It stays as it was: speculation OFF (the method" in err
+
+
+def test_without_drafts_there_is_no_acceptance(talk: Talk) -> None:
+    _, _, err = talk("one\n")
+    assert "1 tokens" in err and "acceptance" not in err
+    _, _, err = talk("one two three four five six\n")
+    assert "acceptance" in err
+
+
+def test_a_draft_that_does_not_load_is_refused_at_the_beginning(talk: Talk, model: Path) -> None:
+    engine = EchoEngine()
+    engine.draft_failure = f"{model} is damaged"
+    code, out, err = talk("hello\n", "--draft", str(model), "--method", "ngram", engine=engine)
+    assert (code, out) == (1, "")
+    assert f"error: The draft cannot be used: {model} is damaged.\n" in err
+    assert f"`localspec pair {model}`" in err and "kept" not in err
+    assert engine.generated == []
+
+
+def test_a_draft_that_is_lost_later_is_told_in_short(talk: Talk, model: Path) -> None:
+    class LosingEngine(EchoEngine):
+        """Dies at the first answer, and cannot load the draft any more then."""
+
+        async def stream(self, request: Request) -> AsyncIterator[Event]:
+            if isinstance(request, Generate) and not self.draft_failure:
+                self.draft_failure = f"Cannot read {model}: " + "it is damaged, " * 20
+                self.scripts = {"draft": ArmScript(off_reason=self.draft_failure)}
+                yield EngineFailed(request.id, "EngineDiedError", "Killed (signal 9).", "", is_fatal=True)
+                return
+            async for event in super().stream(request):
+                yield event
+
+    engine = LosingEngine()
+    engine.needs_draft = False
+    code, out, err = talk("first\nsecond\n", "--draft", str(model), engine=engine)
+    assert (code, out.endswith("second \n")) == (0, True)
+    assert f"The draft model is not in use: Cannot read {model}: it is damaged" in err
+    status = next(line for line in err.splitlines() if line.startswith("1 tokens"))
+    assert "speculation OFF (Cannot read model.gguf: it is damaged" in status and status.endswith("…)")
+    assert str(model) not in status and len(status) < 200
 
 
 def test_help_and_unknown_commands(talk: Talk) -> None:

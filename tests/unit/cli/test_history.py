@@ -340,6 +340,19 @@ def test_a_draft_that_is_gone_is_said(command: Command, model: Path) -> None:
     assert "speculation ON (ngram" in err
 
 
+def test_a_draft_that_cannot_be_used_any_more_is_refused(command: Command, store: Path, model: Path) -> None:
+    draft = put(model.with_name("damaged_draft.gguf"))
+    command("chat", str(model), "--draft", str(draft), said="a\n")
+    before = kept(store)
+    engine = EchoEngine()
+    engine.draft_failure = "it is damaged"
+    code, _, err = command("chat", "--continue", said="b\n", engine=engine)
+    assert code == 1 and "error: The draft cannot be used: it is damaged." in err
+    assert "With --draft none the chat goes on without." in err
+    assert kept(store) == before
+    assert command("chat", "--continue", "--draft", "none", said="b\n")[:2] == (0, "b \n")
+
+
 def test_a_target_that_is_gone_or_changed_is_said(command: Command, model: Path) -> None:
     command("chat", str(model), said="a\n")
     put(model, b"GGUF and more")
