@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 
+from localspec.cli.comparison import progress_printer
 from localspec.cli.main import run
 from localspec.cli.services import Services
-from localspec.engine.events import EngineFailed, Event, ModelsLoaded
+from localspec.engine.events import EngineFailed, Event, ModelsLoaded, PrefillProgress
 from localspec.engine.requests import Configure, Generate, LoadModels, Request
-from tests.scripted_engine import ArmScript, EchoEngine
+from localspec.engine.values import SpeculationSettings
+from localspec.session.arms import Arm
+from localspec.session.comparison import ComparisonProgress
+from localspec.session.measurement import MeasurementProgress
+from tests.scripted_engine import ArmScript, EchoEngine, FakeClock
 
 
 @pytest.fixture
@@ -396,3 +401,16 @@ def test_progress_tells_of_replays(model: Path, prompt: Path, capsys: pytest.Cap
     assert bench(engine, model, "--prompt", prompt, "--max-tokens", "12", "--pairs", "2") == 0
     err = capsys.readouterr().err
     assert "prompt: pair 1 of 2, finding out why the text of ngram differs\n" in err
+
+
+def test_a_replay_shows_how_far_it_is_and_no_old_speed() -> None:
+    told: list[tuple[str, str]] = []
+    clock = FakeClock()
+    on_progress = progress_printer(lambda what, fraction, figure: told.append((what, figure)), clock)
+    begin = ComparisonProgress(
+        "chat", "replay", Arm("ngram", SpeculationSettings("ngram")), 0, 3, num_done=9, num_total=9, event=None
+    )
+    for event in (None, PrefillProgress(1, "target", 40, 90, 0.1)):
+        on_progress(MeasurementProgress("compare", 1.0, comparison=replace(begin, event=event)))
+    what = "chat: pair 1 of 3, finding out why the text of ngram differs"
+    assert told == [(what, ""), (what, "40 of 90 tokens")]
