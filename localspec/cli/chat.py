@@ -32,9 +32,9 @@ def run_chat(services: Services, choice: ChatChoice, flags: Flags, continued: Co
     """
     settings = load_settings(flags)
     method = _first_method(choice, settings)
-    models = _models(choice, settings, continued)
     if sys.stdin is None:
         raise LocalspecError("Standard input is closed.", "Chat in a terminal, or send the questions through a pipe.")
+    models = _models(choice, settings, continued)
     # Each answer is one run, so that Ctrl-C cancels the answer in it and nothing else.
     with ExitStack() as stack:
         chats = open_chats(stack, services) if choice.is_kept else None

@@ -21,7 +21,7 @@ from localspec.cli.text import one_line
 from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method, SpeculationSettings
-from localspec.errors import EngineDiedError, LocalspecError, ModelLoadError
+from localspec.errors import EngineDiedError, LocalspecError
 from localspec.session.chat_continuation import Continued
 from localspec.session.chat_keeping import ChatKeeper
 from localspec.session.chat_record import models_record, tidy_title, unkept_chat
@@ -107,7 +107,8 @@ class Talk:
 
             memory, loaded = self._interruptions.run(self._load(on_progress))
         if is_first and self._draft is not None and loaded.draft is None:
-            raise self._refusal(loaded.draft_failure)
+            way_on = ("With --draft none the chat goes on without.",) if self._is_continued else ()
+            raise draft_refusal(self._target_word, loaded.draft_failure, *way_on)
         self._memory = (memory, loaded)
         _say(loaded_line(loaded, *self._models))
         for note in context_notes(loaded):
@@ -116,11 +117,6 @@ class Talk:
             _say(one_line(line))
         if loaded.draft_failure:
             _say(f"The draft model is not in use: {loaded.draft_failure}")
-
-    def _refusal(self, reason: str) -> ModelLoadError:
-        if self._is_continued:
-            return draft_refusal(self._target_word, reason, "With --draft none the chat goes on without.")
-        return draft_refusal(self._target_word, reason)
 
     async def _load(self, on_progress: OnLoadProgress) -> tuple[LoadPlan, ModelsLoaded]:
         memory = await plan_load(
