@@ -166,6 +166,8 @@ class RoundFinished:
     at_s: float
     n_past: int
     """Positions in the target's KV cache after the round."""
+    drafted_texts: tuple[str, ...] = ()
+    """What `drafted` says, token by token; empty where that was not recorded. A part of a character is U+FFFD."""
     type: Literal["round_finished"] = "round_finished"
 
 

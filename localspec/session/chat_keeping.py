@@ -94,6 +94,12 @@ class ChatKeeper:
             self._is_noted = True
         self._try(lambda chats: chats.add_message(chat_id, "user", question))
 
+    def take_back(self) -> None:
+        """Remove the last question and its answer, since they are asked and answered anew."""
+        chat_id = self._chat_id
+        if chat_id is not None:
+            self._try(lambda chats: chats.remove_last_turn(chat_id))
+
     def hear(self, piece: str) -> None:
         """Take a piece of the answer."""
         self._parts.append(piece)

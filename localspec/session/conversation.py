@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from localspec.engine.events import (
     Configured,
     EngineFailed,
+    Event,
     GenerationFinished,
     GenerationStarted,
     PrefillProgress,
@@ -68,9 +69,15 @@ class Conversation:
         self._turns = ()
 
     async def ask(
-        self, text: str, on_text: Callable[[str], None], on_prefill: OnPrefill = lambda num_done, num_total: None
+        self,
+        text: str,
+        on_text: Callable[[str], None],
+        on_prefill: OnPrefill = lambda num_done, num_total: None,
+        on_event: Callable[[Event], None] = lambda event: None,
     ) -> Answer:
         """Ask for an answer, and pass its text on as it comes; before that, how far the prompt is read.
+
+        `on_event` sees every event before anything is made of it.
 
         Cancelling the task that waits here stops the answer: it is then returned as far as it got, with the
         finish reason `cancelled`.
@@ -79,7 +86,7 @@ class Conversation:
             LocalspecError: the engine could not answer; EngineDiedError if models must be loaded again.
         """
         question = Message("user", text)
-        answer = await self._generate((*self.messages, question), on_text, on_prefill)
+        answer = await self._generate((*self.messages, question), on_text, on_prefill, on_event)
         if answer.text:
             self._turns += (question, Message("assistant", answer.text))
         return answer
@@ -111,12 +118,16 @@ class Conversation:
         return (await self.configure(before)).speculation, reason
 
     async def _generate(
-        self, messages: tuple[Message, ...], on_text: Callable[[str], None], on_prefill: OnPrefill
+        self,
+        messages: tuple[Message, ...],
+        on_text: Callable[[str], None],
+        on_prefill: OnPrefill,
+        on_event: Callable[[Event], None],
     ) -> Answer:
         request = Generate(
             id=self._engine.next_id(), messages=messages, sampling=self._sampling, max_tokens=self._max_tokens
         )
-        reading = asyncio.create_task(self._read(request, on_text, on_prefill))
+        reading = asyncio.create_task(self._read(request, on_text, on_prefill, on_event))
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
@@ -126,7 +137,13 @@ class Conversation:
             except TimeoutError:
                 raise EngineDiedError("The answer could not be stopped.", "Load the models again.") from None
 
-    async def _read(self, request: Generate, on_text: Callable[[str], None], on_prefill: OnPrefill) -> Answer:
+    async def _read(
+        self,
+        request: Generate,
+        on_text: Callable[[str], None],
+        on_prefill: OnPrefill,
+        on_event: Callable[[Event], None],
+    ) -> Answer:
         parts: list[str] = []
         rounds: list[RoundFinished] = []
         latency = LatencyFold()
@@ -137,6 +154,7 @@ class Conversation:
                 on_text(text)
 
         async for event in self._engine.stream(request):
+            on_event(event)
             latency.observe(event)
             if isinstance(event, GenerationStarted):
                 on_prefill(event.num_reused, len(event.prompt_tokens))

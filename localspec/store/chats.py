@@ -110,6 +110,15 @@ class Chats:
                 (self._time(), message_id),
             )
 
+    def remove_last_turn(self, chat_id: int) -> None:
+        """Remove the last question with whatever came after it; nothing if there is none."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "DELETE FROM messages WHERE chat_id = ? AND id >= "
+                "(SELECT MAX(id) FROM messages WHERE chat_id = ? AND role = 'user')",
+                (self._checked(chat_id), chat_id),
+            )
+
     def summaries(self, limit: int | None = None) -> tuple[ChatSummary, ...]:
         """Return the chats, the one last added to first; at most `limit`."""
         rows = self._database.connection.execute(

@@ -94,6 +94,15 @@ def test_the_whole_chain_gives_the_same_text_with_drafts(tiny_target: LoadedMode
         assert spec.num_accepted > 0
 
 
+def test_rounds_tell_what_the_drafts_said(tiny_target: LoadedModel) -> None:
+    plain = generate(tiny_target, ask([10, 20, 30]))
+    spec = generate(tiny_target, ask([10, 20, 30]), KnownText(plain.ids, 2), SpeculationSettings("draft", n_max=5))
+    piece = tiny_target.model.vocabulary.piece
+    for done in spec.rounds:
+        assert done.drafted_texts == tuple(piece(token).decode("utf-8", "replace") for token in done.drafted)
+    assert any(done.drafted_texts for done in spec.rounds)
+
+
 def test_another_seed_gives_another_text(tiny_target: LoadedModel) -> None:
     texts = {generate(tiny_target, ask([9], sampling=SamplingSettings(1.5, seed=seed))).text for seed in (1, 2, 3)}
     assert len(texts) == 3

@@ -110,6 +110,22 @@ def test_an_answer_that_fails_stays_incomplete(chats: Chats) -> None:
     assert contents(chats, 1)[2:] == [("user", "silence", "")]
 
 
+async def test_a_turn_that_is_taken_back_leaves_no_trace(chats: Chats) -> None:
+    keeper = ChatKeeper(chats, MODELS, say=print)
+    for question in ("one two", "three four", "five"):
+        keeper.ask(question)
+        keeper.hear(question)
+        keeper.finish(await answered(question))
+    keeper.take_back()
+    keeper.take_back()
+    assert keeper.chat_id is not None
+    assert [content.strip() for _, content, _ in contents(chats, keeper.chat_id)] == ["one two", "one two"]
+    keeper.take_back()
+    keeper.take_back()
+    assert contents(chats, keeper.chat_id) == []
+    assert chats.search("three") == ()
+
+
 def test_starting_over_is_another_chat(chats: Chats) -> None:
     keeper = ChatKeeper(chats, MODELS, pytest.fail, FakeClock())
     keeper.rename("chosen")

@@ -129,6 +129,7 @@ class Generation:
             EmittedToken(token, text, origin)
             for token, text, origin in zip(done.emitted, texts, done.origins, strict=True)
         )
+        piece = self.target.model.vocabulary.piece
         return RoundFinished(
             id=request_id,
             index=done.index,
@@ -145,4 +146,5 @@ class Generation:
             total_s=done.total_s,
             at_s=self._now(),
             n_past=done.n_past,
+            drafted_texts=tuple(piece(token).decode("utf-8", "replace") for token in done.drafted),
         )
