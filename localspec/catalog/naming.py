@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from localspec.catalog.file_names import is_model, is_side_file, quantisation_in, shard_names, stem_of, typable
 from localspec.catalog.families import is_same_line, parse_family
+from localspec.catalog.file_names import is_model, is_side_file, quantisation_in, shard_names, stem_of, typable
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.hub.values import RepoReference, parse_reference
 from localspec.catalog.unique_names import other_names
@@ -30,7 +30,8 @@ def resolve(argument: str, found: Sequence[FoundModel]) -> FoundModel:
     """Return the model that an argument means.
 
     In order: a file of that path; a name as listed, then without regard to capitals; PLACE/NAME, which a list shows
-    where a name alone would mean several; OWNER/NAME[:QUANT] of a repository that is here; the only name that begins so, or has a word that begins so.
+    where a name alone would mean several; OWNER/NAME[:QUANT] of a repository that is here; the only name that begins
+    so, or has a word that begins so.
 
     Args:
         argument: what the user typed.

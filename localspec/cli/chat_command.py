@@ -9,6 +9,7 @@ import click
 
 from localspec.cli import options, profile_choice
 from localspec.cli.completion import complete_model
+from localspec.cli.model_commands import LOCAL_MODEL_HELP
 from localspec.cli.services import Services
 
 CHAT_OPTIONS = options.together(
@@ -52,7 +53,7 @@ def chat_flags(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     return options.flags_of({**given, "max_tokens": None})
 
 
-@click.command(epilog=options.DEFAULTS_EPILOG)
+@click.command(epilog=f"{LOCAL_MODEL_HELP}\n\n{options.DEFAULTS_EPILOG}")
 @click.argument("target", required=False, metavar="[TARGET]", shell_complete=complete_model)
 @CHAT_OPTIONS
 @profile_choice.option

@@ -10,6 +10,9 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from localspec.catalog.found_model import FoundModel
+    from localspec.catalog.header_cache import HeaderCache
+
 VARIABLE = "_LOCALSPEC_COMPLETE"
 """Set by the shell's script when it asks for completions."""
 
@@ -41,19 +44,47 @@ def complete_model(context: click.Context, parameter: click.Parameter, incomplet
     """Return the names of local models that begin so, and let the shell complete paths beside them."""
     from click.shell_completion import CompletionItem
 
+    from localspec.catalog.header_cache import HeaderCache
     from localspec.catalog.naming import complete
     from localspec.errors import LocalspecError
     from localspec.session.library import local_models
     from localspec.settings import load_settings
 
     try:
-        names = complete(incomplete, local_models(load_settings()))
+        cache = HeaderCache()
+        names = complete(incomplete, local_models(load_settings()), lambda model: _is_usable(model, cache))
     except (LocalspecError, OSError):
         # A shell that completes has nowhere to say what is wrong; the command itself will.
         names = []
     # Click's scripts split their lines at these.
     shown = [name for name in names if name.isprintable() and "," not in name]
     return [CompletionItem(name) for name in shown] or [CompletionItem(incomplete, type="file")]
+
+
+def complete_workload(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names of workloads that begin so."""
+    from click.shell_completion import CompletionItem
+
+    from localspec.cli.options import WORKLOADS
+
+    return [CompletionItem(name, help=title) for name, title in WORKLOADS.items() if name.startswith(incomplete)]
+
+
+def _is_usable(model: FoundModel, cache: HeaderCache) -> bool:
+    """Say whether a model looks as if it could be used, as far as a shell that waits for the answer can tell."""
+    from localspec.catalog.header_cache import stamp_of
+
+    try:
+        if not model.path.is_file():
+            return False
+        with model.path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                return False
+    except (OSError, ValueError):
+        return False
+    stamp = stamp_of(model.shards)
+    reading = None if stamp is None else cache.get(stamp)
+    return reading is None or reading.facts is not None
 
 
 def print_script(command: click.Command, shell: str) -> int:

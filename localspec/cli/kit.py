@@ -44,7 +44,8 @@ def run_export(services: Services, folder: Path, target: str, draft: str | None,
     manifest = run_errand(services, "reading headers", work)
     console = results_console(is_json)
     size = sum(file.size for file in manifest.files)
-    say(console, one_line(f"{len(manifest.files)} files, {bytes_text(size)}, in {folder}."))
+    count = "1 file" if len(manifest.files) == 1 else f"{len(manifest.files)} files"
+    say(console, one_line(f"{count}, {bytes_text(size)}, in {folder}."))
     say(console, f"On the other machine: {command_line('localspec', 'kit', 'import', folder.name)}")
     if is_json:
         files = [file.model_dump() for file in manifest.files]
@@ -77,13 +78,15 @@ def run_import(services: Services, folder: Path, is_json: bool) -> int:
     async def work(engine: Engine, report: Report) -> tuple[Path, ...]:
         return await import_kit(folder, models_dir(), transfer_printer(report))
 
+    before = {path for model in local_models(settings) for path in model.shards}
     paths = run_errand(services, "checking the kit", work)
     found = local_models(settings)
     by_path = {path: model.name for model in found for path in model.shards}
     # The kit's own order: the target first.
     names = list(dict.fromkeys(by_path[path] for path in paths if path in by_path))
     console = results_console(is_json)
-    say(console, one_line(f"Verified and copied: {', '.join(names)}."))
+    done = "All of it is here already, and is what it should be" if before.issuperset(paths) else "Verified and copied"
+    say(console, one_line(f"{done}: {', '.join(names)}."))
     if names:
         drafting = ("--draft", names[1]) if len(names) > 1 else ("--method", "ngram")
         say(console, "To see whether speculation pays:")

@@ -14,7 +14,7 @@ from localspec import __version__
 from localspec.cli import completion, options, profile_choice
 from localspec.cli.failures import exit_code_of
 from localspec.cli.history_commands import COMMANDS as HISTORY_COMMANDS
-from localspec.cli.model_commands import COMMANDS
+from localspec.cli.model_commands import COMMANDS, LOCAL_MODEL_HELP
 from localspec.cli.profile_commands import COMMANDS as PROFILE_COMMANDS
 from localspec.cli.record_commands import COMMANDS as RECORD_COMMANDS
 from localspec.cli.report_command import COMMANDS as REPORT_COMMANDS
@@ -60,7 +60,7 @@ def demo(
     return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json, is_forced, is_kept)
 
 
-@cli.command(epilog=f"{options.BENCH_EPILOG}\n\n{options.DEFAULTS_EPILOG}")
+@cli.command(epilog=f"{options.BENCH_EPILOG}\n\n{LOCAL_MODEL_HELP}\n\n{options.DEFAULTS_EPILOG}")
 @profile_choice.target
 @options.draft
 @profile_choice.option
@@ -77,6 +77,7 @@ def demo(
     "workloads",
     multiple=True,
     metavar="NAME",
+    shell_complete=completion.complete_workload,
     help="Prompts of one kind, one of those below; may be given several times. Default: edit and chat.",
 )
 @click.option(

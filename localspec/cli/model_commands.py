@@ -11,9 +11,17 @@ from localspec.cli import fit_options, options
 from localspec.cli.completion import SHELLS, complete_model
 from localspec.cli.services import Services
 
+_DRAFT = click.option(
+    "--draft", metavar="MODEL", shell_complete=complete_model, help="The same as DRAFT behind the target."
+)
 _YES = click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 
 _MODEL_HELP = "A model is a path, a name that `localspec models` shows, or OWNER/NAME[:QUANT] on the Hub."
+
+LOCAL_MODEL_HELP = (
+    "A model is a path, a name that `localspec models` shows, or OWNER/NAME[:QUANT] that `localspec pull` has fetched."
+)
+"""For commands that need the whole of it."""
 
 
 @click.command()
@@ -52,18 +60,21 @@ def show(services: Services, model: str, is_remote: bool, is_json: bool) -> int:
 
 @click.command(epilog=_MODEL_HELP, short_help="Say whether two models are a pair, or find drafts.")
 @click.argument("target", metavar="TARGET", shell_complete=complete_model)
-@click.argument("draft", required=False, metavar="[DRAFT]", shell_complete=complete_model)
+@click.argument("beside", required=False, metavar="[DRAFT]", shell_complete=complete_model)
+@_DRAFT
 @click.option("--local", "is_local", is_flag=True, help="Look for drafts on this machine only.")
 @options.as_json
 @click.pass_obj
-def pair(services: Services, target: str, draft: str | None, is_local: bool, is_json: bool) -> int:
+def pair(
+    services: Services, target: str, beside: str | None, draft: str | None, is_local: bool, is_json: bool
+) -> int:
     """Say whether DRAFT can draft for TARGET; without DRAFT, list the drafts that can.
 
     Only headers are read, those of models on the Hub too. The exit code is 0 for a pair and 1 for none.
     """
     from localspec.cli.pair import run_pair
 
-    return run_pair(services, target, draft, is_local, is_json)
+    return run_pair(services, target, fit_options.draft_of(beside, draft), is_local, is_json)
 
 
 @click.command(epilog=_MODEL_HELP, short_help="Say whether models fit into memory, and with how much context.")
@@ -129,17 +140,20 @@ def kit() -> None:
     """Carry a pair of models to a machine without network."""
 
 
-@kit.command("export", epilog=_MODEL_HELP)
+@kit.command("export", epilog=LOCAL_MODEL_HELP)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("target", metavar="TARGET", shell_complete=complete_model)
-@click.argument("draft", required=False, metavar="[DRAFT]", shell_complete=complete_model)
+@click.argument("beside", required=False, metavar="[DRAFT]", shell_complete=complete_model)
+@_DRAFT
 @options.as_json
 @click.pass_obj
-def kit_export(services: Services, folder: Path, target: str, draft: str | None, is_json: bool) -> int:
+def kit_export(
+    services: Services, folder: Path, target: str, beside: str | None, draft: str | None, is_json: bool
+) -> int:
     """Copy models and their SHA-256 sums into FOLDER."""
     from localspec.cli.kit import run_export
 
-    return run_export(services, folder, target, draft, is_json)
+    return run_export(services, folder, target, fit_options.draft_of(beside, draft), is_json)
 
 
 @kit.command("import")

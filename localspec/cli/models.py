@@ -8,16 +8,17 @@ from functools import partial
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from localspec.catalog.facts import ModelFacts
 from localspec.catalog.hub.partials import Partial, list_partials
-from localspec.catalog.places import hugging_face_folder, suggest_places
+from localspec.catalog.places import PlaceKind, hugging_face_folder, suggest_places
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
 from localspec.cli.figures import bytes_text, context_text, count_text
-from localspec.cli.labels import Name, fitting_table
-from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
+from localspec.cli.labels import Name, fitting_table, name_in_table
+from localspec.cli.screen import DASH, Report, fits, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
@@ -26,6 +27,16 @@ from localspec.session.records import encode_record
 from localspec.settings import Settings, load_settings
 
 SCHEMA = 1
+
+WHERE: dict[PlaceKind, str] = {
+    "localspec": "own",
+    "demo": "demo",
+    "hugging face": "hub",
+    "lm studio": "LM Studio",
+    "ollama": "Ollama",
+    "folder": "folder",
+}
+"""Places in a column."""
 
 
 def run_models(services: Services, is_json: bool) -> int:
@@ -110,7 +121,7 @@ def params_text(facts: ModelFacts) -> str:
 
 def _show(console: Console, entries: Sequence[ModelEntry], partials: Sequence[Partial]) -> None:
     if entries:
-        print_table(console, _fitting_grid(console, entries))
+        print_table(console, fitting_grid(console, entries))
     else:
         say(
             console,
@@ -142,18 +153,21 @@ def partial_line(partial: Partial) -> str:
     )
 
 
-def _fitting_grid(console: Console, entries: Sequence[ModelEntry]) -> Table:
+def fitting_grid(console: Console, entries: Sequence[ModelEntry]) -> Table:
     """Return the table with as many columns as fit, and at the worst with owners on lines of their own."""
-    columns = ["Name", "Parameters", "Quantisation", "Size", "Context"]
-    choices = [["Name", "Architecture", *columns[1:], "Vocabulary", "Place", "Remarks"], columns]
-    if all(_names_its_quantisation(entry) for entry in entries):
-        choices.append([column for column in columns if column != "Quantisation"])
+    columns = ["Name", "Parameters", "Quantisation", "Size", "Context", "Where"]
+    choices = [
+        ["Name", "Architecture", *columns[1:-1], "Vocabulary", "Where", "Remarks"],
+        columns,
+        ["Name", "Params", "Quantisation", "Size", "Where"],
+    ]
+    if not console.is_terminal:
+        # For other programs to search: a line may be long, but no name is broken.
+        whole = [_grid(entries, choice, name_in_table) for choice in choices]
+        grid = next((grid for grid in whole if fits(console, grid)), whole[-1])
+        console.width = max(console.width, Measurement.get(console, console.options.update(width=10_000), grid).maximum)
+        return grid
     return fitting_table(console, *(partial(_grid, entries, choice) for choice in choices))
-
-
-def _names_its_quantisation(entry: ModelEntry) -> bool:
-    quantisation = entry.found.quantisation
-    return bool(quantisation) and quantisation.casefold() in entry.found.name.casefold()
 
 
 def _quantisation(entry: ModelEntry) -> str:
@@ -163,7 +177,7 @@ def _quantisation(entry: ModelEntry) -> str:
 def _grid(entries: Sequence[ModelEntry], columns: Sequence[str], shown: Name) -> Table:
     grid = table(*columns)
     for index, column in enumerate(grid.columns):
-        if columns[index] in ("Architecture", "Quantisation", "Vocabulary", "Place", "Remarks"):
+        if columns[index] in ("Architecture", "Quantisation", "Vocabulary", "Where", "Remarks"):
             column.justify = "left"
         column.no_wrap = index > 0
     for entry in entries:
@@ -172,11 +186,12 @@ def _grid(entries: Sequence[ModelEntry], columns: Sequence[str], shown: Name) ->
             "Name": found.name,
             "Architecture": facts.architecture if facts else DASH,
             "Parameters": params_text(facts) if facts else DASH,
+            "Params": params_text(facts) if facts else DASH,
             "Quantisation": _quantisation(entry),
             "Size": bytes_text(found.file_bytes),
             "Context": context_text(facts.n_ctx_train) if facts else DASH,
             "Vocabulary": _vocabulary(facts),
-            "Place": found.place,
+            "Where": WHERE[found.place],
             "Remarks": remark(facts) if facts else "cannot be read" if not found.missing else "incomplete",
         }
         grid.add_row(shown(row["Name"]), *(one_line(row[column]) for column in columns if column != "Name"))
@@ -191,7 +206,7 @@ def _vocabulary(facts: ModelFacts | None) -> str:
 
 def _suggest(console: Console, settings: Settings) -> None:
     for place in suggest_places(settings.models):
-        say(console, one_line(f"{place.kind} keeps models in {place.folder}."))
+        say(console, one_line(f"{WHERE[place.kind]} keeps models in {place.folder}."))
         say(console, "To list them too, add that folder to settings.toml: [models] folders = [...].", indent=2)
 
 

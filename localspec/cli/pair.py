@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from localspec.catalog.curated import curated_folders, read_curated
 from localspec.catalog.facts import ModelFacts
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.pairing import PairVerdict
+from localspec.cli.candidate_list import show_candidates
 from localspec.cli.errand import run_errand, stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
-from localspec.cli.figures import bytes_text, number_text, percent_text
-from localspec.cli.labels import Name, fitting_table
-from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
+from localspec.cli.screen import Report, results_console, say
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
-from localspec.errors import EngineDiedError, LocalspecError
-from localspec.session.arguments import find_local
-from localspec.session.candidates import Candidate, find_candidates
+from localspec.errors import EngineDiedError, LocalspecError, OfflineError
+from localspec.session.arguments import choose_local, find_local
+from localspec.session.candidates import Candidate, SearchExtent, find_candidates
 from localspec.session.header_questions import ask_verdicts, read_facts
-from localspec.session.library import read_library, scan_models
+from localspec.session.library import local_models, read_library, scan_models
 from localspec.session.located import LocatedModel, local_model, locate_on_hub
-from localspec.session.ranking import cost_ratio
+from localspec.session.ranking import cost_ratio, cost_words, too_dear_words
 from localspec.session.records import encode_record
 from localspec.settings import Settings, load_settings
 
@@ -41,12 +39,6 @@ SENTENCES = {
     "NO_PAIR": "no pair",
     "UNKNOWN": "cannot be said",
 }
-
-
-_LEGEND = (
-    "Cost: what a draft step reads, in target steps. Pays from: the acceptance rate from which 4 drafted tokens a "
-    "round gain, if checking 5 tokens costs as much as one; on a processor it costs more."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +61,59 @@ def run_pair(services: Services, target: str, draft: str | None, is_local: bool,
     if draft is None:
         return _list_candidates(services, settings, target, found, is_local, is_json)
     found_draft = find_local(draft, settings)
+    notes: list[str] = []
 
     async def work(engine: Engine, report: Report) -> PairAnswer:
-        one = await locate(services, target, found, report)
-        other = await locate(services, draft, found_draft, report)
+        one = await locate(services, settings, target, found, report, notes.append)
+        other = await locate(services, settings, draft, found_draft, report, notes.append)
         return await judge(engine, one, other, report)
 
     answer = run_errand(services, "looking at the models", work)
+    for note in notes:
+        say_notice(f"note: {one_line(note)}")
     _show_verdict(console, answer)
     if is_json:
         print(encode_record(pair_record(answer)))
     return EXIT_DONE if answer.verdict.status in ("PAIR", "PAIR_WITH_NOTE") else EXIT_FAILED
 
 
-async def locate(services: Services, argument: str, found: FoundModel | None, report: Report) -> LocatedModel:
-    """Return a model by what was found here, or else by asking the Hub."""
+async def locate(
+    services: Services,
+    settings: Settings,
+    argument: str,
+    found: FoundModel | None,
+    report: Report,
+    on_note: Callable[[str], None],
+) -> LocatedModel:
+    """Return a model by what was found here, or else by asking the Hub, or by what is here if that is out of reach.
+
+    Raises:
+        OfflineError: it is out of reach, and nothing of the repository is here.
+    """
     if found is not None:
         return local_model(found)
-    async with services.open_hub() as hub:
-        return await locate_on_hub(hub, argument, stepper(report))
+    here = local_models(settings)
+    try:
+        async with services.open_hub() as hub:
+            return await locate_on_hub(hub, argument, stepper(report), here)
+    except OfflineError as error:
+        return local_model(choose_offline(argument, here, error, on_note))
+
+
+def choose_offline(
+    argument: str, here: Sequence[FoundModel], error: OfflineError, on_note: Callable[[str], None]
+) -> FoundModel:
+    """Return what is here of a repository, and say so.
+
+    Raises:
+        OfflineError: nothing of it is.
+    """
+    chosen, names = choose_local(argument, here)
+    if chosen is None:
+        raise error
+    taken = f"; taken is {chosen.name}" if len(names) > 1 else ""
+    on_note(f"{error.message.rstrip('.')}. Of {argument} there is {', '.join(names)} on this machine{taken}.")
+    return chosen
 
 
 async def judge(engine: Engine, target: LocatedModel, draft: LocatedModel, report: Report) -> PairAnswer:
@@ -111,20 +137,28 @@ def _list_candidates(
 ) -> int:
     console = results_console(is_json)
     notes: list[str] = []
+    extents: list[SearchExtent] = []
+    if found is None and is_local:
+        found, _ = choose_local(argument, local_models(settings))
 
     async def work(engine: Engine, report: Report) -> tuple[LocatedModel, tuple[Candidate, ...]]:
-        target = await locate(services, argument, found, report)
-        return target, await candidates_for(services, engine, settings, target, is_local, report, notes.append)
+        target = await locate(services, settings, argument, found, report, notes.append)
+        return target, await candidates_for(
+            services, engine, settings, target, is_local, report, notes.append, extents.append
+        )
 
     target, candidates = run_errand(services, "looking at the model", work)
     for note in notes:
         say_notice(f"note: {one_line(note)}")
-    show_candidates(console, target, candidates)
+    [extent] = extents
+    show_candidates(console, target, candidates, extent)
     if is_json:
         record = {
             "schema": SCHEMA,
             "target": target.label,
             "candidates": [candidate_record(candidate) for candidate in candidates],
+            "searched": extent.searched,
+            "left_out": dict(extent.left_out),
             "notes": notes,
         }
         print(encode_record(record))
@@ -138,7 +172,8 @@ async def candidates_for(
     target: LocatedModel,
     is_local: bool,
     report: Report,
-    on_note: Any,
+    on_note: Callable[[str], None],
+    on_extent: Callable[[SearchExtent], None] = lambda extent: None,
 ) -> tuple[Candidate, ...]:
     """Return what may draft for a target: known pairs, models that are here, and the Hub unless only this machine
     counts."""
@@ -148,49 +183,24 @@ async def candidates_for(
         on_note(f"{failure.message} {failure.hint}")
     report("reading headers", 0.0, "")
     here = await read_library(engine, scan_models(settings).models)
+    find = partial(
+        find_candidates,
+        engine,
+        target.as_target(),
+        curated=curated.pairs,
+        local=here,
+        on_progress=step,
+        on_note=on_note,
+        on_extent=on_extent,
+    )
     if is_local:
-        return await find_candidates(
-            engine, target.as_target(), curated=curated.pairs, local=here, on_progress=step, on_note=on_note
-        )
+        return await find()
     async with services.open_hub() as hub:
-        return await find_candidates(
-            engine, target.as_target(), curated=curated.pairs, local=here, hub=hub, on_progress=step, on_note=on_note
-        )
-
-
-def show_candidates(console: Console, target: LocatedModel, candidates: Sequence[Candidate]) -> None:
-    """Print ranked candidates, then the refused ones."""
-    accepted = [one for one in candidates if not one.refusal]
-    refused = [one for one in candidates if one.refusal]
-    say(console, one_line(f"What may draft for {target.label}"), style="bold")
-    print_table(console, fitting_table(console, partial(_grid, accepted)))
-    if any(one.cost_ratio for one in accepted):
-        say(console, _LEGEND)
-    console.print()
-    for rank, one in enumerate(accepted, 1):
-        say(console, one_line(f"{rank}. {one.label}: {one.reason}"))
-    if refused:
-        console.print()
-        say(console, "Refused:", style="bold")
-    for one in refused:
-        say(console, one_line(f"{one.label}: {one.refusal}"), indent=2)
-
-
-def _grid(accepted: Sequence[Candidate], shown: Name) -> Table:
-    grid = table("", "Draft", "Method", "Size", "Cost", "Pays from")
-    for index in (1, 2):
-        grid.columns[index].justify = "left"
-    for rank, one in enumerate(accepted, 1):
-        size = bytes_text(one.size_bytes) if one.size_bytes else DASH
-        pays = percent_text(one.break_even) if one.break_even is not None and one.method != "ngram" else DASH
-        cost = number_text(one.cost_ratio) if one.method != "ngram" else "0"
-        here = " (here)" if one.source == "local" else ""
-        grid.add_row(str(rank), shown(one.label + here), one.method, size, cost, pays)
-    return grid
+        return await find(hub=hub)
 
 
 def _show_verdict(console: Console, answer: PairAnswer) -> None:
-    verdict = answer.verdict
+    verdict, ratio = answer.verdict, answer.cost_ratio
     say(console, f"target  {one_line(answer.target.label)}")
     say(console, f"draft   {one_line(answer.draft.label)}")
     say(console, f"verdict {SENTENCES[verdict.status]}", style="bold")
@@ -198,8 +208,10 @@ def _show_verdict(console: Console, answer: PairAnswer) -> None:
         say(console, one_line(verdict.reason), indent=2)
     for note in verdict.notes:
         say(console, one_line(f"note: {note}"), indent=2)
-    if verdict.status in ("PAIR", "PAIR_WITH_NOTE") and answer.cost_ratio is not None:
-        say(console, f"A draft step reads {answer.cost_ratio:.2f} of what a target step reads.", indent=2)
+    if verdict.status in ("PAIR", "PAIR_WITH_NOTE") and ratio is not None:
+        too_dear = too_dear_words(ratio) if verdict.method == "draft" else ""
+        words = f"{too_dear[0].upper()}{too_dear[1:]}" if too_dear else f"A draft step {cost_words(ratio)}"
+        say(console, f"{words}.", indent=2)
 
 
 def pair_record(answer: PairAnswer) -> dict[str, Any]:
@@ -235,6 +247,8 @@ def candidate_record(candidate: Candidate) -> dict[str, Any]:
         "break_even": candidate.break_even,
         "reason": candidate.reason or None,
         "refusal": candidate.refusal or None,
+        "notes": candidate.notes or None,
+        "other_names": list(candidate.other_names),
         "path": None if candidate.path is None else str(candidate.path),
         "facts": None if candidate.facts is None else dataclasses.asdict(candidate.facts),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from localspec.catalog.curated import curated_folders, read_curated
+from localspec.catalog.found_model import FoundModel
+from localspec.catalog.naming import is_own_place, resolve
 from localspec.cli.advice import command_line
 from localspec.cli.errand import stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
@@ -24,8 +27,9 @@ from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.cli.transfers import transfer_printer
 from localspec.engine.interface import Engine
-from localspec.errors import LocalspecError, UsageError
+from localspec.errors import LocalspecError, OfflineError, UsageError
 from localspec.planning.plan import MemoryPlan
+from localspec.session.arguments import choose_local
 from localspec.session.fit import plan_record
 from localspec.session.journal import write_note
 from localspec.session.library import local_models, read_library, scan_models
@@ -44,12 +48,20 @@ def run_pull(services: Services, reference: str, draft: str, is_forced: bool, is
     """Say what is to be fetched, fetch it, and return the exit code."""
     settings = load_settings()
     console = results_console(is_json)
+    if (local := _local_name(settings, reference)) is not None:
+        return _say_here(console, (local,), is_json)
     hub = services.open_hub()
     with Interruptions(say_notice) as interruptions:
         engine = services.make_engine()
         try:
             with progress(notices_console(), "asking the Hub") as report:
-                plan = interruptions.run(_plan(engine, hub, settings, reference, draft, report))
+                try:
+                    plan = interruptions.run(_plan(engine, hub, settings, reference, draft, report))
+                except OfflineError as error:
+                    if not (here := _all_here(settings, reference, draft)):
+                        raise
+                    say_notice(f"note: {one_line(error.message)}")
+                    return _say_here(console, here, is_json)
                 report("measuring whether it fits", 1.0, "")
                 memory = interruptions.run(_measure(engine, settings, plan))
             show_plan(console, plan)
@@ -74,6 +86,45 @@ def run_pull(services: Services, reference: str, draft: str, is_forced: bool, is
         if is_json:
             print(encode_record(pull_record(plan, paths, names, memory)))
         return EXIT_DONE
+
+
+def _local_name(settings: Settings, reference: str) -> FoundModel | None:
+    """Return the local model that a name means which can be none of the Hub; None for a name of the Hub.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    from localspec.catalog.hub.values import parse_reference
+
+    found = local_models(settings)
+    try:
+        if not is_own_place(parse_reference(reference)):
+            return None
+    except UsageError as error:
+        try:
+            return resolve(reference, found)
+        except LocalspecError:
+            raise error from None
+    return resolve(reference, found)
+
+
+def _all_here(settings: Settings, reference: str, draft: str) -> tuple[FoundModel, ...]:
+    """Return what is wanted, if all of it that was named is here whole; else nothing."""
+    found = local_models(settings)
+    named = [reference] if draft in ("auto", "none") else [reference, draft]
+    chosen = [choose_local(name, found)[0] for name in named]
+    return tuple(model for model in chosen if model is not None) if None not in chosen else ()
+
+
+def _say_here(console: Console, models: Sequence[FoundModel], is_json: bool) -> int:
+    for model in models:
+        if model.missing:
+            missing = f"{model.name} is on this machine, but {', '.join(model.missing[:3])} is missing."
+            raise UsageError(missing, "`localspec models` says how to get the rest.")
+    say(console, one_line(f"here already: {', '.join(model.name for model in models)}"))
+    if is_json:
+        print(encode_record(here_record(models)))
+    return EXIT_DONE
 
 
 async def _plan(engine: Engine, hub: Hub, settings: Settings, reference: str, draft: str, report: Report) -> PullPlan:
@@ -182,6 +233,25 @@ def _show_result(console: Console, plan: PullPlan, names: tuple[str, ...]) -> No
     drafting = ("--draft", draft) if draft else ("--method", "ngram")
     say(console, "To see whether speculation pays:")
     console.print(f"  {command_line('localspec', 'bench', names[0], *drafting)}", soft_wrap=True)
+
+
+def here_record(models: Sequence[FoundModel]) -> dict[str, Any]:
+    """Return the document of `pull --json` where the Hub was not asked, since all is here."""
+    records = [
+        {
+            "role": role,
+            "name": model.name,
+            "path": str(model.path),
+            "repo": model.repo or None,
+            "commit": model.commit or None,
+            "quantisation": model.quantisation,
+            "size_bytes": model.file_bytes,
+            "fetched_bytes": 0,
+            "files": [{"path": path.name, "sha256": None} for path in model.shards],
+        }
+        for role, model in zip(("target", "draft"), models, strict=False)
+    ]
+    return {"schema": SCHEMA, "models": records, "draft_here": None, "verdict": None, "remark": None, "fit": None}
 
 
 def pull_record(

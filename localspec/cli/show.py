@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
 from localspec.catalog.curated import CuratedPair, curated_folders, pairs_for, read_curated
 from localspec.catalog.facts import ModelFacts
+from localspec.catalog.found_model import FoundModel
 from localspec.cli.advice import command_line
 from localspec.cli.errand import run_errand, stepper
-from localspec.cli.failures import EXIT_DONE
+from localspec.cli.failures import EXIT_DONE, say_notice
 from localspec.cli.figures import bytes_text
 from localspec.cli.models import params_text, remark
+from localspec.cli.pair import choose_offline
 from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
 from localspec.cli.search import drafts_text, offer_record
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
-from localspec.errors import UsageError
+from localspec.errors import OfflineError, UsageError
 from localspec.session.arguments import find_local
 from localspec.session.header_questions import read_facts
-from localspec.session.located import LocatedModel, local_model, locate_offer
+from localspec.session.library import local_models
+from localspec.session.located import LocatedModel, copy_of, local_model, locate_offer
 from localspec.session.records import encode_record
 from localspec.settings import load_settings
 
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _MAX_ROWS = 200
+
+Presence = Literal["whole", "part", ""]
+_PRESENCE: dict[Presence, str] = {"whole": "here", "part": "in part", "": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +51,48 @@ class Description:
     listing: RepoListing | None
     offers: tuple[Offer, ...]
     pairs: tuple[CuratedPair, ...]
+    here: tuple[Presence, ...] = ()
+    """How much of each offer is on this machine."""
+    is_named: bool = True
+    """Whether the quantisation was asked for."""
 
 
 def run_show(services: Services, argument: str, is_remote: bool, is_json: bool) -> int:
     """Read one header, print what it says, and return the exit code."""
     settings = load_settings()
     found = None if is_remote else find_local(argument, settings)
+    here = local_models(settings)
+    notes: list[str] = []
 
     async def work(engine: Engine, report: Report) -> Description:
-        if found is None:
-            return await _describe_remote(services, engine, argument, report)
-        report("reading the header", 0.0, "")
-        facts = await read_facts(engine, found.path)
-        curated = read_curated(curated_folders()).pairs
-        return Description(local_model(found), facts, None, (), pairs_for(found.repo, facts.base_models, curated))
+        if found is not None:
+            return await _describe_local(engine, found, report)
+        try:
+            return await _describe_remote(services, engine, argument, here, report)
+        except OfflineError as error:
+            if is_remote:
+                raise
+            return await _describe_local(engine, choose_offline(argument, here, error, notes.append), report)
 
     description = run_errand(services, "looking at the model", work)
+    for note in notes:
+        say_notice(f"note: {one_line(note)}")
     _show(results_console(is_json), description)
     if is_json:
         print(encode_record(show_record(description)))
     return EXIT_DONE
 
 
-async def _describe_remote(services: Services, engine: Engine, argument: str, report: Report) -> Description:
+async def _describe_local(engine: Engine, found: FoundModel, report: Report) -> Description:
+    report("reading the header", 0.0, "")
+    facts = await read_facts(engine, found.path)
+    curated = read_curated(curated_folders()).pairs
+    return Description(local_model(found), facts, None, (), pairs_for(found.repo, facts.base_models, curated))
+
+
+async def _describe_remote(
+    services: Services, engine: Engine, argument: str, here: Sequence[FoundModel], report: Report
+) -> Description:
     from localspec.catalog.hub.offers import choose_offer, offers
     from localspec.catalog.hub.values import parse_reference
 
@@ -81,11 +107,22 @@ async def _describe_remote(services: Services, engine: Engine, argument: str, re
                 f"{listing.repo} has no GGUF model.{others}",
                 f"Look for a repository with GGUF files: localspec search {listing.repo.partition('/')[2]}",
             )
-        model = await locate_offer(hub, listing, choose_offer(listing, reference.quantisation), stepper(report))
+        offer = choose_offer(listing, reference.quantisation)
+        model = await locate_offer(hub, listing, offer, stepper(report), here)
     facts = await read_facts(engine, model.path)
     curated = read_curated(curated_folders()).pairs
     pairs = pairs_for(listing.repo, (*listing.base_models, *facts.base_models), curated)
-    return Description(model, facts, listing, found, pairs)
+    present = tuple(_presence(listing, offer, here) for offer in found)
+    return Description(model, facts, listing, found, pairs, present, bool(reference.quantisation))
+
+
+def _presence(listing: RepoListing, offer: Offer, here: Sequence[FoundModel]) -> Presence:
+    from localspec.session.pulling import missing_bytes
+
+    if copy_of(listing, offer, here) is not None:
+        return "whole"
+    missing = missing_bytes(listing, offer)
+    return "whole" if not missing and offer.size_bytes else "part" if missing < offer.size_bytes else ""
 
 
 def show_record(description: Description) -> dict[str, Any]:
@@ -105,7 +142,10 @@ def show_record(description: Description) -> dict[str, Any]:
         "num_unsafe_files": None if listing is None else listing.num_unsafe,
         "num_surplus_files": None if listing is None else listing.num_surplus,
         "facts": None if description.facts is None else dataclasses.asdict(description.facts),
-        "offers": [offer_record(offer) for offer in description.offers],
+        "offers": [
+            {**offer_record(offer), "here": present or None}
+            for offer, present in zip(description.offers, description.here, strict=True)
+        ],
         "pairs": [dataclasses.asdict(pair) for pair in description.pairs],
     }
 
@@ -116,15 +156,17 @@ def _show(console: Console, description: Description) -> None:
         say(console, one_line(f"{listing.repo} on the Hub, commit {listing.commit[:12]}"), style="bold")
         say(console, one_line(_terms(listing)))
         console.print()
-        grid = table("Quantisation", "Size", "Files", "Kind")
-        grid.columns[3].justify = "left"
+        grid = table("Quantisation", "Size", "Files", "Kind", "On this machine")
+        grid.columns[3].justify = grid.columns[4].justify = "left"
         chosen = None if model is None else model.offer
-        for offer in description.offers[:_MAX_ROWS]:
+        for offer, present in list(zip(description.offers, description.here, strict=True))[:_MAX_ROWS]:
             mark = " *" if offer is chosen or offer == chosen else ""
             kind = "model" if offer.kind == "model" else f"{offer.kind} draft only"
             size = bytes_text(offer.size_bytes or None)
-            grid.add_row(one_line(offer.quantisation) + mark, size, str(len(offer.files)), kind)
+            grid.add_row(one_line(offer.quantisation) + mark, size, str(len(offer.files)), kind, _PRESENCE[present])
         print_table(console, grid)
+        if chosen is not None:
+            say(console, "* described below" if description.is_named else "* taken if none is named")
         if num_more := len(description.offers[_MAX_ROWS:]):
             say(console, f"{num_more} more, larger ones are not shown; --json lists them all.")
         for note in left_out(listing):

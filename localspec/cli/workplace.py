@@ -70,7 +70,7 @@ class Workplace:
 
     async def target(self, report: Report) -> LocatedModel:
         """Return the target with its header at hand."""
-        return await locate(self.services, self.choice.target, self.found, report)
+        return await locate(self.services, self.settings, self.choice.target, self.found, report, self.notes.append)
 
     async def draft(self, engine: Engine, target: LocatedModel, report: Report) -> LocatedModel | None:
         """Return the draft with its header at hand, None for none. A search that finds none is noted."""
@@ -78,19 +78,20 @@ class Workplace:
         if argument is None:
             return None
         if argument != AUTO:
-            draft = await locate(self.services, argument, self.found_draft, report)
+            draft = await locate(self.services, self.settings, argument, self.found_draft, report, self.notes.append)
             verdict = (await ask_verdicts(engine, target.path, [draft.path]))[draft.path]
             if isinstance(verdict, PairVerdict) and verdict.status == "NO_PAIR":
                 self.notes.append(f"They are no pair, so this draft cannot draft for it: {verdict.reason}.")
             return draft
         # For a model that is here, the drafts that are here will do: nothing about it calls for the network.
+        is_local = target.listing is None
         candidates = await candidates_for(
-            self.services, engine, self.settings, target, not target.is_remote, report, self.notes.append
+            self.services, engine, self.settings, target, is_local, report, self.notes.append
         )
         best = next((one for one in candidates if one.is_runnable and one.method == "draft"), None)
         if best is None or (best.path is None and best.download is None):
             self.notes.append("No draft model for it was found, so this is for the target alone.")
-            if not target.is_remote:
+            if is_local:
                 advice = command_line("localspec", "pair", self.choice.target)
                 self.notes.append(f"Only this machine was searched; to look on the Hub: {advice}")
             return None

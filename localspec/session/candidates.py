@@ -5,6 +5,7 @@ Nothing but headers is read or fetched.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from localspec.engine.interface import Engine
 from localspec.errors import LocalspecError, OfflineError
 from localspec.session.header_questions import ask_verdicts, read_facts
 from localspec.session.hub_access import FetchHeader, HubAccess
+from localspec.session.hub_hits import searches
 from localspec.session.nominations import (
     CandidateSource,
     CandidateTarget,
@@ -38,12 +40,13 @@ from localspec.session.ranking import (
     reason_of,
     refusal_of,
 )
+from localspec.session.search_extent import SearchExtent, extent_of, without_demo
 
 if TYPE_CHECKING:
     from localspec.catalog.hub.client import Hub
     from localspec.session.library import ModelEntry
 
-__all__ = ["Candidate", "CandidateTarget", "find_candidates"]
+__all__ = ["Candidate", "CandidateTarget", "SearchExtent", "find_candidates"]
 
 MAX_REPOS = 8
 """Repositories of the Hub whose headers are fetched for one target."""
@@ -77,6 +80,10 @@ class Candidate:
     """Its first file, if it is on this machine."""
     download: tuple[RepoListing, Offer] | None = None
     """What to fetch, if it is not."""
+    notes: str = ""
+    """What the curated list says of it, with its source."""
+    other_names: tuple[str, ...] = ()
+    """Of models on this machine with the same content."""
 
     @property
     def is_runnable(self) -> bool:
@@ -95,6 +102,7 @@ async def find_candidates(
     fetch: FetchHeader | None = None,
     on_progress: OnFraction = lambda text, fraction: None,
     on_note: OnText = lambda text: None,
+    on_extent: Callable[[SearchExtent], None] = lambda extent: None,
 ) -> tuple[Candidate, ...]:
     """Return the accepted candidates, the most useful first, then what needs no download, then the refused ones.
 
@@ -106,6 +114,7 @@ async def find_candidates(
         fetch: gets the header of an offer; None for the Hub's (catalog/hub/remote_header.py).
         on_progress: what is going on, and the fraction that is done.
         on_note: hears what kept part of the search from being done, such as being offline.
+        on_extent: hears what was looked at.
 
     Raises:
         LocalspecError: the target's own header cannot be read.
@@ -114,7 +123,10 @@ async def find_candidates(
     facts = target.facts or await read_facts(engine, target.path)
     families = target_families(target, facts)
     access = None if hub is None else HubAccess(hub, fetch)
+    everything, local = local, without_demo(target, local)
     nominations = await _nominate(target, facts, families, curated, local, access, max_repos, on_progress, on_note)
+    words = searches(families) if access is not None and access.has_answered else ()
+    on_extent(extent_of(target, facts, families, everything, {one.label for one in nominations}, words))
     nominations = await _with_facts(engine, nominations, on_progress)
     on_progress("comparing vocabularies", 0.85)
     paths = list(dict.fromkeys(one.path for one in nominations if one.path is not None and not one.failure))
@@ -132,7 +144,29 @@ async def find_candidates(
             accepted.append((key, candidate))
     accepted.sort(key=lambda item: item[0])
     on_progress("ranking", 1.0)
-    return (*(candidate for _, candidate in accepted), *_built_in(target, facts, curated), *refused)
+    ranked = _each_content_once([candidate for _, candidate in accepted])
+    return (*ranked, *_built_in(target, facts, curated), *_each_content_once(refused))
+
+
+def _each_content_once(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates with those of the same content on this machine as one, under the first one's name."""
+    firsts: dict[tuple[object, ...], int] = {}
+    kept: list[Candidate] = []
+    for one in candidates:
+        if one.path is None or one.facts is None:
+            kept.append(one)
+            continue
+        facts = one.facts
+        content: object = os.path.realpath(one.path)
+        if facts.vocabulary_fingerprint:
+            content = (facts.vocabulary_fingerprint, facts.file_bytes, facts.quantisation, facts.num_params)
+        status = None if one.verdict is None else one.verdict.status
+        first = firsts.setdefault((content, one.method, status, one.refusal), len(kept))
+        if first == len(kept):
+            kept.append(one)
+        else:
+            kept[first] = replace(kept[first], other_names=(*kept[first].other_names, one.label))
+    return kept
 
 
 async def _nominate(
@@ -243,6 +277,7 @@ def _judge(
         refusal=refusal,
         path=None if nomination.download else nomination.path,
         download=nomination.download,
+        notes="" if curated is None else f"{curated.notes} ({curated.source})".strip(),
     )
     return candidate, order_key(verdict, kinship, curated is not None, ratio, nomination.label)
 
@@ -264,17 +299,13 @@ def _built_in(target: CandidateTarget, facts: ModelFacts, curated: Sequence[Cura
     found = []
     if facts.num_mtp_layers > 0:
         layers = "one layer" if facts.num_mtp_layers == 1 else f"{facts.num_mtp_layers} layers"
-        notes = "".join(f" {pair.notes}" for pair in known if pair.is_inside_target)
+        notes = " ".join(pair.notes for pair in known if pair.is_inside_target)
         support = "" if "mtp" in RUNNABLE else " localspec cannot draft with them yet."
-        reason = (
-            f"The target's own file holds {layers} for multi-token prediction: nothing to download.{support}{notes}"
-        )
-        found.append(Candidate("built in", "the target's own MTP heads", "mtp", 0, None, None, None, None, reason, ""))
-    notes = "".join(f" {pair.notes}" for pair in known if pair.method == "ngram")
-    reason = (
-        "Needs no second model and costs next to nothing, since it repeats what the text has already said: it pays "
-        "where answers quote their prompt, such as edits and summaries, and does little elsewhere. "
-        f"Only `localspec bench` decides.{notes}"
-    )
-    found.append(Candidate("built in", "n-grams of the text", "ngram", 0, None, None, 0.0, 0.0, reason, ""))
+        reason = f"The target's own file holds {layers} for multi-token prediction: nothing to download.{support}"
+        label = "the target's own MTP heads"
+        found.append(Candidate("built in", label, "mtp", 0, None, None, None, None, reason, "", notes=notes))
+    notes = " ".join(pair.notes for pair in known if pair.method == "ngram")
+    reason = "Needs no second model and costs next to nothing; it pays where answers repeat their prompt, as in edits."
+    label = "n-grams of the text"
+    found.append(Candidate("built in", label, "ngram", 0, None, None, 0.0, 0.0, reason, "", notes=notes))
     return tuple(found)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,8 +53,28 @@ def local_model(found: FoundModel) -> LocatedModel:
     return LocatedModel(found.name, found.path, found)
 
 
-async def locate_on_hub(hub: Hub, argument: str, on_step: OnStep) -> LocatedModel:
+def copy_of(listing: RepoListing, offer: Offer, here: Sequence[FoundModel]) -> FoundModel | None:
+    """Return the model on this machine that is one of a repository's offers, whole and of the present content."""
+    first = offer.files[0]
+    for model in here:
+        is_offered = model.repo.casefold() == listing.repo.casefold() and model.file_name == first.path
+        if not is_offered or model.missing or model.file_bytes != offer.size_bytes:
+            continue
+        # The cache calls its files by their hashes, or by a shorter one where the Hub tells no hash.
+        blob = os.path.basename(os.path.realpath(model.path))
+        if model.place != "hugging face" or len(blob) != len(first.sha256) or blob == first.sha256:
+            return model
+    return None
+
+
+async def locate_on_hub(hub: Hub, argument: str, on_step: OnStep, here: Sequence[FoundModel] = ()) -> LocatedModel:
     """Return a model of the Hub with its header fetched; nothing else of it is.
+
+    Args:
+        hub: where to look.
+        argument: what a person typed.
+        on_step: progress.
+        here: models on this machine; one of them that is meant is taken as it lies here.
 
     Raises:
         UsageError: it is no OWNER/NAME[:QUANT], or that quantisation is not there.
@@ -66,11 +87,13 @@ async def locate_on_hub(hub: Hub, argument: str, on_step: OnStep) -> LocatedMode
     reference = parse_reference(argument)
     on_step(f"asking the Hub for {reference.repo}", 0.0)
     listing = await hub.listing(reference.repo, reference.revision)
-    return await locate_offer(hub, listing, choose_offer(listing, reference.quantisation), on_step)
+    return await locate_offer(hub, listing, choose_offer(listing, reference.quantisation), on_step, here)
 
 
-async def locate_offer(hub: Hub, listing: RepoListing, offer: Offer, on_step: OnStep) -> LocatedModel:
-    """Return one of a repository's offers with its header fetched.
+async def locate_offer(
+    hub: Hub, listing: RepoListing, offer: Offer, on_step: OnStep, here: Sequence[FoundModel] = ()
+) -> LocatedModel:
+    """Return one of a repository's offers with its header fetched, or as it lies here.
 
     Raises:
         HubError: the Hub could not be asked or refused.
@@ -79,5 +102,7 @@ async def locate_offer(hub: Hub, listing: RepoListing, offer: Offer, on_step: On
     from localspec.catalog.hub.remote_header import fetch_header
 
     label = f"{listing.repo}:{offer.quantisation}"
+    if (found := copy_of(listing, offer, here)) is not None:
+        return LocatedModel(label, found.path, found, listing, offer)
     on_step(f"reading the header of {label}", 0.5)
     return LocatedModel(label, await fetch_header(hub, listing, offer), None, listing, offer)

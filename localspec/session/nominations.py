@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 CandidateSource = Literal["curated", "local", "hub", "built in"]
 
+LeftOut = Literal["itself", "unread", "head", "vocabulary", "size"]
+"""The target; unreadable and of another name; a head for another target; by the fingerprint; as dear as the target."""
+
 NUM_AT_ONCE = 4
 """Repositories whose headers are fetched side by side."""
 
@@ -110,25 +113,24 @@ def nominate_local(
 
     Models that read as much per token as the target, itself included, are left out: nobody would take them for drafts.
     """
-    nominated: list[Nomination] = []
-    for entry in local:
-        nomination = _local(entry)
-        is_kin = any(is_same_line(one, other) for one in families for other in map(parse_family, nomination.names))
-        draft = entry.facts
-        if entry.found.path == target.path:
-            continue
-        if draft is None:
-            is_wanted = is_kin
-        elif draft.draft_only is not None:
-            is_wanted = is_kin or draft.target_hidden_size == facts.n_embd > 0
-        else:
-            has_vocabulary = draft.vocabulary_fingerprint == facts.vocabulary_fingerprint != ""
-            is_wanted = (has_vocabulary or is_kin) and (
-                not facts.active_bytes or draft.active_bytes < facts.active_bytes
-            )
-        if is_wanted:
-            nominated.append(nomination)
-    return tuple(nominated)
+    return tuple(_local(entry) for entry in local if not why_left_out(target, facts, families, entry))
+
+
+def why_left_out(
+    target: CandidateTarget, facts: ModelFacts, families: Sequence[Family], entry: ModelEntry
+) -> LeftOut | Literal[""]:
+    """Return why a model on this machine is not even looked at as a draft; empty if it is."""
+    if entry.found.path == target.path:
+        return "itself"
+    is_kin = any(is_same_line(one, other) for one in families for other in map(parse_family, _local(entry).names))
+    draft = entry.facts
+    if draft is None:
+        return "" if is_kin else "unread"
+    if draft.draft_only is not None:
+        return "" if is_kin or draft.target_hidden_size == facts.n_embd > 0 else "head"
+    if not is_kin and not draft.vocabulary_fingerprint == facts.vocabulary_fingerprint != "":
+        return "vocabulary"
+    return "size" if facts.active_bytes and draft.active_bytes >= facts.active_bytes else ""
 
 
 async def nominate_hub(

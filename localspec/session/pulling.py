@@ -142,9 +142,12 @@ def _is_pair(candidate: Candidate) -> bool:
 
 def _why_none(candidates: Sequence[Candidate]) -> str:
     refused = [one for one in candidates if one.refusal]
-    reasons = "; ".join(f"{one.label}: {one.refusal}" for one in refused[:2])
-    more = f" ({reasons}{' …' if len(refused) > 2 else ''})" if reasons else ""
-    return f"No draft was found for it{more}. N-gram drafting needs none: localspec bench --method ngram."
+    text = "No draft was found for it; n-gram drafting needs none: localspec bench --method ngram."
+    if refused:
+        more = len(refused) - 1
+        also = "" if not more else f", and {more} more" if more > 1 else ", and one more"
+        text += f" Refused: {refused[0].label}, {refused[0].refusal.rstrip('.')}{also}."
+    return text
 
 
 def _download(model: LocatedModel) -> tuple[RepoListing, Offer]:

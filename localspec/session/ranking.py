@@ -19,6 +19,7 @@ CAVEAT = (
     "A smaller draft is cheaper and usually agrees less often, so this order is an expectation: "
     "only `localspec bench` decides."
 )
+"""What is to be said once of any ranking."""
 
 RUNNABLE = frozenset(get_args(Method)) - {"off"}
 """Methods that the engine can draft with."""
@@ -71,6 +72,26 @@ def break_even(ratio: float | None) -> float | None:
     return None if ratio is None else break_even_acceptance(N_DRAFTED, ratio)
 
 
+def share_text(ratio: float) -> str:
+    """Return a ratio of costs for people, rounded in one way everywhere; what is over the limit never looks like it."""
+    text = f"{ratio:.2f}"
+    limit = 1.0 / MIN_TIMES_SMALLER
+    return f"{limit + 0.01:.2f}" if ratio > limit and float(text) <= limit else text
+
+
+def cost_words(ratio: float) -> str:
+    """Return what a draft step reads, as a part of a sentence."""
+    share = f"{share_text(ratio)} of" if ratio < 1.0 else f"{share_text(ratio)} times"
+    return f"reads {share} what a target step reads"
+
+
+def too_dear_words(ratio: float) -> str:
+    """Return why a draft is too large to pay; empty if it is not."""
+    if ratio * MIN_TIMES_SMALLER <= 1.0:
+        return ""
+    return f"too dear to pay: it {cost_words(ratio)}; a quarter or less is worth trying"
+
+
 def refusal_of(verdict: PairVerdict, ratio: float | None, is_curated: bool) -> str:
     """Return why something is no candidate, or nothing.
 
@@ -81,11 +102,7 @@ def refusal_of(verdict: PairVerdict, ratio: float | None, is_curated: bool) -> s
         return verdict.reason
     if ratio is None or verdict.method != "draft":
         return ""
-    if ratio >= 1.0:
-        return f"it reads {ratio:.1f} times as much per token as the target"
-    if 1.0 / ratio < MIN_TIMES_SMALLER and not is_curated:
-        return f"only {_times(ratio)} times smaller: a draft should be at least {MIN_TIMES_SMALLER} times smaller"
-    return ""
+    return too_dear_words(ratio) if ratio >= 1.0 or not is_curated else ""
 
 
 def order_key(
@@ -115,7 +132,7 @@ def reason_of(
     target: ModelFacts,
     draft: ModelFacts | None,
 ) -> str:
-    """Return why an accepted candidate has its rank, in words and numbers."""
+    """Return why an accepted candidate has its rank, in one line. What holds for all of them is CAVEAT."""
     parts = []
     if verdict.status == "UNKNOWN":
         parts.append(f"Whether it is a pair cannot be said: {verdict.reason.rstrip('.') or 'no reason given'}.")
@@ -124,33 +141,15 @@ def reason_of(
     origin = _RELATIONS[kinship]
     if curated is not None:
         tried = "measured with localspec" if curated.is_tried else "not measured with localspec"
-        origin = f"on the curated list ({tried}; {curated.source}), {origin}"
-    parts.append(f"{origin[0].upper()}{origin[1:]}.")
+        origin = f"on the curated list ({tried}), {origin}"
     if ratio is None or draft is None:
-        parts.append("What a draft step costs is unknown.")
+        cost = "what a draft step costs is unknown"
     else:
-        short = (
-            f", under {MIN_TIMES_SMALLER} times" if verdict.method == "draft" and ratio * MIN_TIMES_SMALLER > 1 else ""
-        )
-        parts.append(
-            f"{_times(ratio)} times smaller{short}: a token takes {_mib(draft.active_bytes)} of weights, "
-            f"the target's {_mib(target.active_bytes)}."
-        )
-        acceptance = break_even(ratio)
-        if acceptance is not None:
-            parts.append(
-                f"If checking {N_DRAFTED + 1} tokens cost as much as one, {N_DRAFTED} drafted tokens would pay "
-                f"from an acceptance of {100 * acceptance:.0f} % on."
-            )
-    if curated is not None and curated.notes:
-        parts.append(curated.notes)
-    parts.append(CAVEAT)
+        cost = f"a token reads {_mib(draft.active_bytes)}, the target's {_mib(target.active_bytes)}"
+        if verdict.method == "draft" and too_dear_words(ratio):
+            cost += ", which is over a quarter"
+    parts.append(f"{origin[0].upper()}{origin[1:]}; {cost}.")
     return " ".join(parts)
-
-
-def _times(ratio: float) -> str:
-    # Rounded down, so that 3.96 is not refused as "only 4.0 times".
-    return f"{int(10.0 / ratio) / 10:.1f}"
 
 
 def _mib(size: int) -> str:

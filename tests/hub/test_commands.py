@@ -81,6 +81,38 @@ def test_show_reads_the_header_only(hub: TestHub, files: Files, command: Command
     assert is_spared(hub)
 
 
+def test_a_repository_is_shown_whole_with_what_is_here_of_it(
+    hub: TestHub, files: Files, command: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add_repo(
+        TARGET, {"tiny-Q4_K_M.gguf": files.target, "tiny-Q8_0.gguf": files.draft, "tiny-F16.gguf": files.foreign}
+    )
+    assert command("pull", f"{TARGET}:Q8_0", "--draft", "none", "--yes").code == 0
+    done = command("show", TARGET)
+    assert done.code == 0, done.err
+    rows = {line.split()[0]: line.split() for line in done.out.splitlines() if line.startswith(("Q", "F16"))}
+    assert rows["Q8_0"][-1] == "here" and rows["F16"][-1] == "model" and rows["Q4_K_M"][1] == "*"
+    assert "* taken if none is named\n" in done.out
+    offered = {offer["quantisation"]: offer["here"] for offer in command("show", TARGET, "--json").document["offers"]}
+    assert offered == {"Q8_0": "whole", "F16": None, "Q4_K_M": None}
+    for arguments in (("pair", TARGET), ("fit", TARGET, "--n-ctx", "512")):
+        assert f"{TARGET}:Q4_K_M" in command(*arguments).out
+    document = command("fit", TARGET, "--matrix", "--json").document
+    assert {row["label"] for row in document["matrix"]} == set(offered)
+    # What is here is not asked of the Hub again.
+    hub.forget()
+    assert command("show", f"{TARGET}:Q8_0", "--json").document["is_remote"] is False
+    assert hub.requests == ()
+    # Out of reach of the Hub, what is here will do.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for arguments in (("show", TARGET), ("pair", TARGET), ("fit", TARGET, "--n-ctx", "512")):
+        done = command(*arguments)
+        assert done.code == 0, done.err
+        assert f"{TARGET}:Q8_0" in done.out and f"Of {TARGET} there is {TARGET}:Q8_0 on this machine." in done.err
+    assert command("show", "--hub", TARGET).fails(1)
+
+
 def test_show_names_the_nearest_quantisation(hub: TestHub, files: Files, command: CommandLine) -> None:
     hub.add_repo(TARGET, {"tiny-Q4_K_M.gguf": files.draft, "tiny-Q8_0.gguf": files.draft})
     failed = command("show", f"{TARGET}:Q4_K_X").fails()
@@ -178,7 +210,7 @@ def test_pair_ranks_what_may_draft(hub: TestHub, files: Files, command: CommandL
     assert done.code == 0
     assert f"1. {DRAFT}:F32: Same family" in done.out
     assert "Cost: what a draft step reads" in done.out
-    assert "maker/Tiny3-2B-GGUF:F32: only" in done.out
+    assert "maker/Tiny3-2B-GGUF:F32: too dear to pay: it reads 0.62 of what a target step reads" in done.out
     assert is_spared(hub)
 
 

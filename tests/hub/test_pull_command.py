@@ -220,6 +220,27 @@ def test_what_has_come_is_kept_and_the_rest_is_fetched(
     assert "broken off" not in command("models").out
 
 
+def test_what_is_here_needs_no_hub(
+    hub: TestHub, files: Files, command: CommandLine, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_models(hub, files)
+    assert command("pull", TARGET, "--yes").code == 0
+    hub.close()
+    for reference in (TARGET, f"{TARGET}:F32"):
+        done = command("pull", reference)
+        assert done.code == 0 and done.out == f"here already: {TARGET}:F32\n"
+    document = command("pull", TARGET, "--draft", DRAFT, "--json").document
+    assert [(model["role"], model["name"], model["fetched_bytes"]) for model in document["models"]] == [
+        ("target", f"{TARGET}:F32", 0),
+        ("draft", f"{DRAFT}:F32", 0),
+    ]
+    assert "connection refused" in command("pull", f"{TARGET}:Q4_0").fails(1).err
+    assert "connection refused" in command("pull", TARGET, "--draft", "o/n").fails(1).err
+    shutil.copy(files.draft, data / "mine.gguf")
+    assert command("pull", "mine").out == "here already: mine\n"
+    assert "pull" not in command("pull", "demo/mine").fails().err
+
+
 def test_remove_asks_and_frees(hub: TestHub, files: Files, command: CommandLine) -> None:
     add_models(hub, files)
     assert command("pull", TARGET, "--yes").code == 0

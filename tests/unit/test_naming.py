@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from localspec.catalog.naming import complete, existing_file, resolve
 from localspec.catalog.places import PlaceKind
 from localspec.catalog.scan import FoundModel
+from localspec.catalog.unique_names import with_unique_names
 from localspec.errors import LocalspecError, ModelFileError, UsageError
-from localspec.session.arguments import find_local
+from localspec.session.arguments import choose_local, find_local, is_repository
 from localspec.settings import Settings
 
 
@@ -211,6 +213,60 @@ def test_any_text_gives_a_model_or_a_refusal(argument: str, names: list[str]) ->
         assert resolve(argument, found) in (*found, existing_file(argument))
     except LocalspecError as error:
         assert error.message and error.hint
+
+
+def test_names_with_a_place_stay_valid_when_the_clash_is_gone() -> None:
+    own = FoundModel("m", Path("/data/models/m.gguf"), (), "localspec", file_name="m.gguf")
+    demo = FoundModel("m", Path("/cache/demo/m.gguf"), (), "demo", file_name="m.gguf")
+    both = with_unique_names([own, demo])
+    assert [model.name for model in both] == ["models/m", "demo/m"]
+    for found in (both, [own], [own, _model("other")]):
+        assert resolve("models/m", found).path == own.path
+    assert resolve("demo/M", [demo]).path == demo.path
+    assert not is_repository("demo/m", [demo])
+
+
+@pytest.mark.parametrize("argument", ["demo/nothing", "models/nothing:Q4_0"])
+def test_nothing_of_a_place_is_ever_pulled(argument: str) -> None:
+    with pytest.raises(UsageError, match="No model is called") as caught:
+        resolve(argument, FOUND)
+    assert "pull" not in caught.value.hint and "localspec search" in caught.value.hint
+    with pytest.raises(UsageError):
+        find_local(argument, Settings())
+
+
+def test_only_what_is_really_near_is_named() -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve("mistral-7b", FOUND)
+    assert caught.value.hint == "`localspec models` lists what is here. `localspec search WORDS` looks on the Hub."
+    with pytest.raises(UsageError) as caught:
+        resolve("qwen3-1.7b", FOUND)
+    for name in ("smollm2", "Gemma", "@bbbb", "mtp"):
+        assert name not in caught.value.hint.replace(f"{QWEN}:mtp", "")
+    assert f"{QWEN}:Q8_0" in caught.value.hint
+
+
+def test_a_repository_alone_is_one_whatever_of_it_is_here() -> None:
+    assert is_repository(QWEN, FOUND)
+    for argument in (f"{QWEN}:Q8_0", f"{QWEN}@bbbb", "smollm2", "./x/y", "x.gguf"):
+        assert not is_repository(argument, FOUND)
+
+
+def test_offline_the_usual_quantisation_of_what_is_here_is_taken() -> None:
+    chosen, names = choose_local(QWEN.lower(), FOUND)
+    assert chosen is not None and chosen.name == f"{QWEN}:Q4_K_M"
+    assert f"{QWEN}:Q8_0" in names and f"{QWEN}:mtp-Qwen3-8B-Q8_0" not in names
+    chosen, names = choose_local(f"{QWEN}:q8_0", FOUND)
+    assert chosen is not None and chosen.quantisation == "Q8_0"
+    assert choose_local(f"{QWEN}:Q2_K", FOUND) == (None, ())
+    assert choose_local("o/n", FOUND) == (None, ())
+
+
+def test_a_model_is_offered_once_and_not_if_it_is_broken() -> None:
+    broken = replace(_model("smollm2-broken"), missing=("x",))
+    assert "smollm2-broken" not in complete("smoll", (*FOUND, broken))
+    assert complete("llama", FOUND) == ["llama3.2", "llama3.2:3b"]
+    assert complete("smoll", FOUND, lambda model: model.place != "demo") == ["SmolLM2-135M-Instruct-GGUF:Q4_K_M"]
 
 
 def test_completion_begins_with_what_is_typed() -> None:

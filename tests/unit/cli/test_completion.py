@@ -108,6 +108,15 @@ def test_names_of_models(environment: dict[str, str]) -> None:
     assert "plain,-has" not in answers(environment, "localspec", "show", "")
 
 
+def test_broken_models_are_not_offered_and_workloads_are(environment: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "models"
+    (folder / "tiny-2B-Q8_0.gguf").write_bytes(b"no model")
+    (folder / "tiny-3B-Q8_0-00001-of-00002.gguf").write_bytes(b"GGUF")
+    assert answers(environment, "localspec", "show", "tiny-2") == ["file,tiny-2"]
+    assert answers(environment, "localspec", "show", "tiny-3") == ["file,tiny-3"]
+    assert answers(environment, "localspec", "bench", "x", "--workload", "s") == ["plain,story", "plain,summary"]
+
+
 def test_a_shell_gets_no_error_from_broken_settings(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "settings.toml").write_text("[models\n", "utf-8")

@@ -55,7 +55,7 @@ def test_the_advice_after_an_import_keeps_the_roles(
         paths.append(str(path))
     kit = tmp_path / "kit"
     services = Services(make_engine=engine)
-    assert run(["kit", "export", str(kit), *paths], services) == 0
+    assert run(["kit", "export", str(kit), paths[0], "--draft", paths[1]], services) == 0
     out = capsys.readouterr().out
     assert f"2 files, 23 bytes, in {kit}." in out
     assert "On the other machine: localspec kit import kit" in out
@@ -72,8 +72,12 @@ def test_a_target_alone(data: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     model.write_bytes(b"GGUF alone")
     services = Services(make_engine=engine)
     assert run(["kit", "export", str(tmp_path / "kit"), str(model)], services) == 0
+    assert "1 file, 10 bytes, in " in capsys.readouterr().out
     assert run(["kit", "import", str(tmp_path / "kit")], services) == 0
-    assert "  localspec bench alone --method ngram\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Verified and copied: alone." in out and "  localspec bench alone --method ngram\n" in out
+    assert run(["kit", "import", str(tmp_path / "kit")], services) == 0
+    assert "All of it is here already, and is what it should be: alone." in capsys.readouterr().out
 
 
 def test_commands_can_be_copied_into_a_shell() -> None:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from localspec.catalog.hub.partials import Partial
 from localspec.cli.main import run
-from localspec.cli.models import entry_record, params_text, partial_line, remark
-from localspec.cli.screen import DASH
+from localspec.cli.models import entry_record, fitting_grid, params_text, partial_line, remark
+from localspec.cli.screen import DASH, print_table
 from localspec.cli.services import Services
 from localspec.session.library import ModelEntry
 from tests.candidate_kit import MIB, engine, entry, facts
@@ -50,25 +52,37 @@ def test_without_models_the_ways_to_get_some_are_named(data: Path, capsys: pytes
     assert out.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "beginnings"),
-    [
-        ("SmolLM2-1.7B-Instruct-GGUF", ["bartowski/SmolLM2-1.7B-Instruct-GGUF:Q4_K_M"]),
-        # At the worst the owner has a line of its own.
-        ("Meta-Llama-3.1-70B-Instruct-GGUF", ["bartowski/", "Meta-Llama-3.1-70B-Instruct-GGUF:Q4_K_M"]),
-    ],
-)
-def test_a_table_of_usual_names_fits_80_columns(
-    name: str, beginnings: list[str], data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_of_short_names_fits_80_columns(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(data, "Qwen3-0.6B-Q4_K_M")
-    put_cached(tmp_path, f"bartowski/{name}", "model-Q4_K_M")
+    put_cached(tmp_path, "o/Tiny-GGUF", "model-Q4_K_M")
     assert run(["models"], Services(make_engine=engine)) == 0
-    lines = capsys.readouterr().out.splitlines()
+    head, _, *rows = capsys.readouterr().out.splitlines()
+    assert max(map(len, rows)) <= 80
+    assert head.split() == ["Name", "Parameters", "Quantisation", "Size", "Context", "Where"]
+    assert [(row.split()[0], row.split()[-1]) for row in rows] == [
+        ("Qwen3-0.6B-Q4_K_M", "own"),
+        ("o/Tiny-GGUF:Q4_K_M", "hub"),
+    ]
+
+
+def test_in_a_pipe_no_name_is_broken(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "bartowski/Meta-Llama-3.1-70B-Instruct-GGUF"
+    put_cached(tmp_path, name, "model-Q4_K_M")
+    assert run(["models"], Services(make_engine=engine)) == 0
+    head, _, row = capsys.readouterr().out.splitlines()
+    # The context goes first; where a model is stays.
+    assert head.split() == ["Name", "Params", "Quantisation", "Size", "Where"]
+    assert row.split()[0] == f"{name}:Q4_K_M"
+
+
+def test_on_a_terminal_owners_get_lines_of_their_own() -> None:
+    text = io.StringIO()
+    console = Console(file=text, width=80, force_terminal=True, color_system=None)
+    long = entry("bartowski/Meta-Llama-3.1-70B-Instruct-GGUF:Q4_K_M", facts(), place="hugging face")
+    print_table(console, fitting_grid(console, [long]))
+    lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    # The names say the quantisation, so no column has to.
-    assert lines[0].split() == ["Name", "Parameters", "Size", "Context"]
-    assert [line.split()[0] for line in lines[2:]] == ["Qwen3-0.6B-Q4_K_M", *beginnings]
+    assert [line.split()[0] for line in lines[2:]] == ["bartowski/", "Meta-Llama-3.1-70B-Instruct-GGUF:Q4_K_M"]
 
 
 def test_a_wide_screen_shows_more(
@@ -79,9 +93,9 @@ def test_a_wide_screen_shows_more(
     assert run(["models"], Services(make_engine=engine)) == 0
     head, _, row = capsys.readouterr().out.splitlines()[:3]
     assert head.split() == [
-        "Name", "Architecture", "Parameters", "Quantisation", "Size", "Context", "Vocabulary", "Place", "Remarks"
+        "Name", "Architecture", "Parameters", "Quantisation", "Size", "Context", "Vocabulary", "Where", "Remarks"
     ]  # fmt: skip
-    assert "qwen3" in row and "localspec" in row and "no chat template" in row
+    assert "qwen3" in row and " own " in row and "no chat template" in row
 
 
 def test_a_file_that_cannot_be_read_is_a_row_with_its_reason(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +113,7 @@ def test_folders_of_other_programs_are_suggested(
     (tmp_path / "home" / ".lmstudio" / "models").mkdir(parents=True)
     assert run(["models"], Services(make_engine=EchoEngine)) == 0
     out = capsys.readouterr().out
-    assert f"lm studio keeps models in {tmp_path}/home/.lmstudio/models." in out
+    assert f"LM Studio keeps models in {tmp_path}/home/.lmstudio/models." in out
     (tmp_path / "config").mkdir(exist_ok=True)
     (tmp_path / "config" / "settings.toml").write_text('[models]\nfolders = ["/nowhere/at/all"]\n', "utf-8")
     assert run(["models", "--json"], Services(make_engine=EchoEngine)) == 0

@@ -9,11 +9,13 @@ import pytest
 from rich.console import Console
 
 from localspec.catalog.pairing import PairVerdict
+from localspec.cli.candidate_list import show_candidates
 from localspec.cli.main import run
-from localspec.cli.pair import candidate_record, show_candidates, verdict_record
+from localspec.cli.pair import candidate_record, verdict_record
 from localspec.cli.services import Services
-from localspec.session.candidates import Candidate
+from localspec.session.candidates import Candidate, SearchExtent
 from localspec.session.located import LocatedModel
+from localspec.session.ranking import too_dear_words
 from tests.candidate_kit import MIB, engine, facts
 
 TARGET = LocatedModel("o/target:Q4_K_M", Path("/cache/header"), None)
@@ -44,9 +46,9 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     return str(tmp_path / "big.gguf"), str(tmp_path / "small.gguf")
 
 
-def shown(*candidates: Candidate, width: int = 80) -> str:
+def shown(*candidates: Candidate, width: int = 80, extent: SearchExtent | None = None) -> str:
     text = io.StringIO()
-    show_candidates(Console(file=text, width=width, markup=False), TARGET, candidates)
+    show_candidates(Console(file=text, width=width, markup=False), TARGET, candidates, extent)
     return text.getvalue()
 
 
@@ -63,6 +65,43 @@ def test_columns_are_explained_only_where_they_say_something() -> None:
     out = shown(NGRAM)
     assert "Cost: what" not in out and "Refused" not in out
     assert "(here)" in shown(replace(GOOD, source="local")) and "(here)" not in shown(GOOD)
+
+
+def test_a_draft_that_is_too_large_is_so_in_the_same_words_everywhere(
+    models: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "oo dear to pay: it reads 0.69 of what a target step reads; a quarter or less is worth trying"
+    services = Services(make_engine=lambda: engine({"big": 1000, "small": 694}))
+    assert run(["pair", *models], services) == 0
+    assert f"  T{words}.\n" in capsys.readouterr().out
+    assert too_dear_words(0.694) == f"t{words}"
+    assert too_dear_words(0.25) == "" and "0.26 of" in too_dear_words(0.2501)
+
+
+def test_only_ngrams_need_no_figures_and_the_search_is_told() -> None:
+    extent = SearchExtent(9, {"vocabulary": 7}, ("qwen3",))
+    out = shown(NGRAM, extent=extent)
+    assert out.splitlines()[1].split() == ["Draft", "Method"]
+    assert "7 other local models have another vocabulary.\n" in out
+    assert "Looked at: the curated list, 9 other models on this machine and the Hub (qwen3).\n" in out
+    out = shown(GOOD, NGRAM, extent=extent)
+    assert "7 other local models" in out and "Looked at" not in out
+
+
+def test_notes_and_other_names_are_shown() -> None:
+    out = shown(replace(GOOD, notes="Tried by many. (https://example.org)", other_names=("copy", "copy-2")))
+    assert "1. o/draft:Q4_0 (the same as copy, copy-2): Same family." in out
+    assert "The curated list says:\n  o/draft:Q4_0: Tried by many. (https://example.org)\n" in out
+
+
+@pytest.mark.parametrize("words", [("--draft",), ()])
+def test_the_draft_may_be_an_option(
+    words: tuple[str, ...], models: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    services = Services(make_engine=lambda: engine({"big": 1000, "small": 100}))
+    assert run(["pair", models[0], *words, models[1]], services) == 0
+    assert "draft   small\n" in capsys.readouterr().out
+    assert run(["pair", models[0], models[1], "--draft", models[0]], services) == 2
 
 
 def test_the_table_of_candidates_fits_80_columns() -> None:
