@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from localspec.cli.figures import bytes_text
-from localspec.cli.memory_bars import WIDTH, bar, coloured, legend, limit_mark, parts_of
+from localspec.cli.memory_bars import WIDTH, bar, coloured, legend, limit_mark
 from localspec.cli.screen import DASH, print_table, say, table
 from localspec.cli.text import one_line
-from localspec.planning.devices import PlanDevice, used_bytes
+from localspec.planning.devices import PlanDevice
 from localspec.planning.footprint import Placement
 from localspec.planning.plan import MemoryPlan, PlanRow, Wishes
-from localspec.planning.wording import device_title, share_words, size_text
+from localspec.planning.wording import device_title
+from localspec.session.memory_pools import pools
 
 _MAX_LABEL = 14
 _FRAME = 2
@@ -60,45 +61,18 @@ def show_plan(
 def show_devices(console: Console, devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> None:
     """Print a bar for each memory, and what its characters mean. One that a GPU shares with the host is one bar."""
     width = max(1, min(WIDTH, console.width - _FRAME))
-    sharing = [device for device in devices if device.shares_host_memory]
-    pooled = sharing[0] if len(sharing) == 1 and devices[-1].kind == "host" else None
     drawn = ""
-    for device in devices:
-        if device is pooled:
-            continue
-        others = [other.name for other in sharing] if device.kind == "host" else []
-        text = bar(parts_of(device, rows, others), width)
+    for pool in pools(devices, rows):
+        text = bar(pool.parts, width)
         drawn += text
-        title = f"{_title(device, devices)}: {_taken(device, devices, rows)}"
-        if pooled is not None and device.kind == "host":
-            budgets = f"on the GPU {_taken(pooled, devices, rows)}, and in all {_taken(device, devices, rows)}"
-            title = f"{_title(pooled, devices)}, one memory with two budgets: {budgets}"
-        say(console, one_line(title))
+        say(console, one_line(f"{pool.title}: {pool.taken}"))
         console.print(coloured(text), soft_wrap=True)
-        if pooled is not None and device.kind == "host":
-            words = f"the GPU's limit, {bytes_text(pooled.total_bytes)}"
-            console.print(f" {limit_mark(pooled.total_bytes, device.total_bytes, words, width)}", soft_wrap=True)
-            if pooled.note:
-                say(console, one_line(pooled.note), indent=2)
-        if device.note:
-            say(console, one_line(device.note), indent=2)
+        if pool.limit_bytes is not None:
+            words = f"the GPU's limit, {bytes_text(pool.limit_bytes)}"
+            console.print(f" {limit_mark(pool.limit_bytes, pool.total_bytes, words, width)}", soft_wrap=True)
+        for note in pool.notes:
+            say(console, one_line(note), indent=2)
     say(console, legend(drawn))
-
-
-def _taken(device: PlanDevice, devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> str:
-    """Return what a plan takes of a memory, in the figures of the plan's own sentence."""
-    used = used_bytes(rows, devices).get(device.name, 0)
-    over = used - device.budget_bytes
-    parts = [f"{share_words(used, device.budget_bytes)}{f', {size_text(over)} too much' if over > 0 else ''}"]
-    if others := device.total_bytes - device.free_bytes:
-        parts.append(f"{bytes_text(others)} used by others")
-    parts.append(f"{share_words(device.reserve_bytes, device.total_bytes)} kept free")
-    return "; ".join(parts)
-
-
-def _title(device: PlanDevice, devices: Sequence[PlanDevice]) -> str:
-    name = "host memory" if device.kind == "host" else device_title(device, devices)
-    return f"{name}, hypothetical" if device.is_hypothetical else name
 
 
 def device_label(name: str, devices: Sequence[PlanDevice]) -> str:
