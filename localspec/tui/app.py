@@ -11,6 +11,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from localspec.errors import LocalspecError
+from localspec.tui.download_queue import DownloadQueue, Transfers
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices
@@ -74,6 +75,8 @@ class LocalspecApp(App[int]):
     """The models and settings that all screens work with."""
     engine_state: reactive[EngineState] = reactive(EngineState)
     """What the engine has and does."""
+    transfers: reactive[Transfers] = reactive(())
+    """The downloads, whoever started them."""
 
     def __init__(self, services: AppServices | None = None, launch: Launch | None = None) -> None:
         """Prepare the app; no engine starts before it is needed.
@@ -86,9 +89,17 @@ class LocalspecApp(App[int]):
         self.services = services or AppServices()
         self.launch = launch or Launch()
         self.room = EngineRoom(self.services.make_engine, self._on_engine_state)
+        self.downloads = DownloadQueue(self.services.open_hub, self._on_transfers)
 
     def _on_engine_state(self, state: EngineState) -> None:
         self.engine_state = state
+
+    def _on_transfers(self, transfers: Transfers) -> None:
+        self.transfers = transfers
+
+    async def on_unmount(self) -> None:
+        """Stop the downloads, however the app is left; what has come is kept."""
+        await self.downloads.close()
 
     def show_failure(self, error: LocalspecError) -> None:
         """Say what went wrong, and what to do about it."""
