@@ -10,7 +10,6 @@ import click
 
 from localspec.cli.chat_lines import moment_text
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
-from localspec.cli.run_export import exported
 from localspec.cli.run_list import run_line, runs_table
 from localspec.cli.run_receipt import show_receipt, show_workloads
 from localspec.cli.run_store import chosen_run, open_runs
@@ -20,6 +19,7 @@ from localspec.cli.text import one_line
 from localspec.errors import UsageError
 from localspec.session.records import document_of, encode_record
 from localspec.session.run_document import choose_run
+from localspec.session.run_export import exported
 from localspec.store.values import RunSummary
 
 SCHEMA = 1

@@ -14,13 +14,13 @@ import pytest
 
 from localspec.catalog.workloads import Prompt, Workload
 from localspec.cli.main import run
-from localspec.cli.run_export import COLUMNS
 from localspec.cli.run_receipt import accepted_lengths, histogram_lines
 from localspec.cli.services import Services
 from localspec.engine.interface import Engine
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.session.arms import build_arms
 from localspec.session.measurement import MeasurementPlan, measure
+from localspec.session.run_export import COLUMNS
 from localspec.session.run_keeping import RunKeeper
 from localspec.store.database import Database
 from localspec.store.runs import Runs
