@@ -59,6 +59,7 @@ class LatencyFold:
 
     def __init__(self) -> None:
         self._arrivals: list[tuple[float, int]] = []
+        self._num_later = 0
         self._first_visible_s: float | None = None
         self._prefill_s: float | None = None
         self._num_prefilled = 0
@@ -67,6 +68,7 @@ class LatencyFold:
         """Take an event; those that tell nothing about time are ignored."""
         if isinstance(event, RoundFinished):
             if event.emitted:
+                self._num_later += len(event.emitted) if self._arrivals else 0
                 self._arrivals.append((event.at_s, len(event.emitted)))
             if self._first_visible_s is None and any(token.text for token in event.emitted):
                 self._first_visible_s = event.at_s
@@ -74,6 +76,14 @@ class LatencyFold:
             self._num_prefilled = len(event.prompt_tokens) - event.num_reused
         elif isinstance(event, GenerationFinished):
             self._prefill_s = event.prefill_s
+
+    @property
+    def decode_tps(self) -> float | None:
+        """Tokens per second after the first round so far, as Latency.decode_tps has it, whatever the length."""
+        if not self._num_later:
+            return None
+        elapsed_s = self._arrivals[-1][0] - self._arrivals[0][0]
+        return self._num_later / elapsed_s if elapsed_s > 0.0 else None
 
     def result(self) -> Latency:
         """Return the times so far."""

@@ -40,6 +40,13 @@ class Estimate:
     pairs: int
     """Values that it rests on."""
 
+    @property
+    def half_width(self) -> float | None:
+        """Half the interval / the median; None without an interval."""
+        if self.low is None or self.high is None or self.median <= 0.0:
+            return None
+        return (self.high - self.low) / 2.0 / self.median
+
 
 def median(values: Sequence[float]) -> float:
     """Return the middle value, or the mean of the two middle ones.

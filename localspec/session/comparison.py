@@ -48,6 +48,8 @@ class ComparisonProgress:
     event: Event | None
     trial: Trial | None = None
     """The measured run that has just ended, whole."""
+    so_far: ComparisonResult | None = None
+    """After a pair of a comparison that ends when its intervals are narrow: what is known by now."""
 
 
 OnProgress = Callable[[ComparisonProgress], None]
@@ -86,6 +88,7 @@ async def run_comparison(
     ignore_eog: bool = False,
     warmup_tokens: int = 16,
     bootstrap_seed: int = 1,
+    half_width: float | None = None,
 ) -> ComparisonResult:
     """Compare arms on loaded models; pair i takes prompt i mod len(prompts).
 
@@ -94,6 +97,8 @@ async def run_comparison(
         max_tokens: cap of each run.
         num_pairs: measured runs of each arm.
         warmup_tokens: cap of the unmeasured run of each arm before the first pair; 0 for none.
+        half_width: end after the pair with which every speedup's Estimate.half_width is at most this; the result's
+            num_pairs are then those that were run. None runs all pairs.
 
     Raises:
         UsageError: there is nothing to compare or run.
@@ -108,7 +113,7 @@ async def run_comparison(
     run = _Run(engine, workload_name, arms, sampling, num_pairs, on_progress)
     try:
         await run.warm_up(prompts[0], min(warmup_tokens, max_tokens), ignore_eog)
-        await run.measure(prompts, max_tokens, ignore_eog)
+        await run.measure(prompts, max_tokens, ignore_eog, half_width, bootstrap_seed)
         await run.compare_texts(ignore_eog)
     except asyncio.CancelledError:
         raise ComparisonInterrupted(run.result(True, bootstrap_seed)) from None
@@ -155,12 +160,21 @@ class _Run:
                 await self._generate("warm_up", arm, 0, 0, prompt, max_tokens, ignore_eog)
             self._num_done += 1
 
-    async def measure(self, prompts: Sequence[PromptCase], max_tokens: int, ignore_eog: bool) -> None:
-        """Run all pairs."""
+    async def measure(
+        self,
+        prompts: Sequence[PromptCase],
+        max_tokens: int,
+        ignore_eog: bool,
+        half_width: float | None,
+        bootstrap_seed: int,
+    ) -> None:
+        """Run all pairs, or as many as the intervals need."""
         active = [arm for arm in self._arms if arm.name not in self._reasons]
         order = run_order(len(active), self._num_pairs)
-        self._num_total = self._num_done + len(order)
-        for place, (pair, index) in enumerate(order):
+        num_before, place = self._num_done, 0
+        self._num_total = num_before + len(order)
+        while place < len(order):
+            pair, index = order[place]
             arm = active[index]
             if arm.name not in self._reasons and await self._switch_to(arm):
                 self._report("trial", arm, pair, None)
@@ -169,6 +183,12 @@ class _Run:
                 self._keep(arm, trial)
                 self._report("trial", arm, pair, None, trial)
             self._num_done += 1
+            place += 1
+            is_paired = place == (pair + 1) * len(active)
+            if half_width is not None and is_paired and self._is_narrow(arm, pair, half_width, bootstrap_seed):
+                self._num_pairs = pair + 1
+                order = run_order(len(active), self._num_pairs)
+                self._num_total = num_before + len(order)
 
     async def compare_texts(self, ignore_eog: bool) -> None:
         """Compare each pair's outputs. Replays come last, so that none disturbs a measured run."""
@@ -202,6 +222,14 @@ class _Run:
         return ComparisonResult(
             self._workload_name, results, self._closing, self._num_pairs, self._sampling, is_interrupted, notes
         )
+
+    def _is_narrow(self, arm: Arm, pair: int, half_width: float, bootstrap_seed: int) -> bool:
+        """Report what is known after a pair, and return whether that is exact enough."""
+        so_far = self.result(False, bootstrap_seed)
+        self._report("trial", arm, pair, None, so_far=so_far)
+        speedups = [result.speedup for result in so_far.speculative if result.has_run]
+        widths = [None if speedup is None else speedup.half_width for speedup in speedups]
+        return bool(widths) and all(width is not None and width <= half_width for width in widths)
 
     async def _switch_to(self, arm: Arm) -> bool:
         """Put an arm in force and return whether the engine really does what it asks."""
@@ -272,10 +300,27 @@ class _Run:
             ]
         return worst(answers)
 
-    def _report(self, phase: Phase, arm: Arm, pair: int, event: Event | None, trial: Trial | None = None) -> None:
+    def _report(
+        self,
+        phase: Phase,
+        arm: Arm,
+        pair: int,
+        event: Event | None,
+        trial: Trial | None = None,
+        so_far: ComparisonResult | None = None,
+    ) -> None:
         self._on_progress(
             ComparisonProgress(
-                self._workload_name, phase, arm, pair, self._num_pairs, self._num_done, self._num_total, event, trial
+                workload_name=self._workload_name,
+                phase=phase,
+                arm=arm,
+                pair=pair,
+                num_pairs=self._num_pairs,
+                num_done=self._num_done,
+                num_total=self._num_total,
+                event=event,
+                trial=trial,
+                so_far=so_far,
             )
         )
 

@@ -53,6 +53,8 @@ class MeasurementPlan:
     """Kept free on each device by the memory plan."""
     is_forced: bool = False
     """Load even what the memory plan says would not fit."""
+    half_width: float | None = None
+    """End a workload early, after the pair with which half of every speedup's interval is at most this share of it."""
 
     def sampling_for(self, workload: Workload) -> SamplingSettings:
         """Return the sampling with the temperature that is in force for a workload."""
@@ -158,6 +160,32 @@ async def measure(
     )
     if plan.draft is not None and loaded.draft is None:
         raise draft_refusal(target_word or str(plan.target), loaded.draft_failure)
+    return await measure_loaded(engine, plan, examination, loaded, memory, on_progress, read_clock)
+
+
+async def measure_loaded(
+    engine: Engine,
+    plan: MeasurementPlan,
+    examination: Examination,
+    loaded: ModelsLoaded,
+    memory: LoadPlan,
+    on_progress: OnProgress,
+    read_clock: Callable[[], ClockReading] = read_clock,
+) -> Measurement:
+    """Carry out a plan on its models, which are loaded already. Cancelling ends it early with what was measured.
+
+    Args:
+        engine: holds the models.
+        plan: what to measure.
+        examination: the machine's.
+        loaded: what the engine has.
+        memory: how it was placed.
+        on_progress: hears how far it is.
+        read_clock: the processor's, before and after.
+
+    Raises:
+        LocalspecError: nothing could be measured.
+    """
     memory_notes = (*memory.notes, *check_use(memory, loaded))
     hashes = (
         await _hash(plan, plan.target, on_progress),
@@ -261,6 +289,7 @@ async def _compare(engine: Engine, opening: Measurement, index: int, on_progress
         num_pairs=plan.num_pairs,
         ignore_eog=plan.ignore_eog,
         warmup_tokens=plan.warmup_tokens,
+        half_width=plan.half_width,
     )
 
 
