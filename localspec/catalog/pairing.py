@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from localspec.catalog.costs import too_dear_words
 from localspec.catalog.facts import ModelFacts, facts_of
 from localspec.catalog.gguf_walk import printable
 from localspec.catalog.header import GgufHeader
@@ -19,9 +20,6 @@ PairMethod = Literal["draft", "eagle3", "dflash", "dspark", "mtp"]
 MAX_SIZE_DIFFERENCE = 128
 FIRST_COMPARED_ID = 5
 """SPEC_VOCAB_MAX_SIZE_DIFFERENCE and SPEC_VOCAB_CHECK_START_TOKEN_ID in llama.cpp's common/speculative.cpp."""
-
-USEFUL_RATIO = 4
-"""A draft that is not this many times cheaper than its target seldom pays."""
 
 _VOCABULARY_TYPES = {
     0: "none",
@@ -204,30 +202,15 @@ def _is_same_file(target: GgufHeader, draft: GgufHeader) -> bool:
 
 
 def _cost_notes(target: ModelFacts, draft: ModelFacts) -> list[str]:
-    """Warn of a draft that is too dear for its target, in parameters for a mixture of experts, else in bytes."""
-    params, draft_params = target.num_active_params, draft.num_active_params
-    if target.num_experts > 1 and 0 < params < USEFUL_RATIO * draft_params:
-        return [
-            f"of the target's {_billions(target.num_params)} parameters a token uses {_billions(params)}, "
-            f"{_compared(params, draft_params)} the draft's {_billions(draft_params)}; "
-            f"drafting seldom pays below {USEFUL_RATIO} times"
-        ]
-    read, draft_read = target.active_bytes, draft.active_bytes
-    if 0 < read < USEFUL_RATIO * draft_read:
-        return [
-            f"a step of the target reads {_size(read)}, {_compared(read, draft_read)} the draft's "
-            f"{_size(draft_read)}; drafting seldom pays below {USEFUL_RATIO} times"
-        ]
-    return []
-
-
-def _compared(target: int, draft: int) -> str:
-    return "less than" if target < draft else f"only {target / draft:.1f} times"
+    """Warn of a draft that is too dear for its target, by the bytes that a step of each reads."""
+    words = too_dear_words(draft.active_bytes / target.active_bytes) if target.active_bytes else ""
+    if words and target.num_experts > 1 and 0 < target.num_active_params < target.num_params:
+        words += (
+            f" (of the target's {_billions(target.num_params)} parameters a token uses "
+            f"{_billions(target.num_active_params)})"
+        )
+    return [words] if words else []
 
 
 def _billions(count: int) -> str:
     return f"{count / 1e9:.1f} B" if count >= 1e9 else f"{count / 1e6:.0f} M"
-
-
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / 2**30:.1f} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.1f} MiB"

@@ -8,13 +8,14 @@ from functools import partial
 from rich.console import Console
 from rich.table import Table
 
+from localspec.catalog.costs import share_text
 from localspec.cli.figures import bytes_text, percent_text
 from localspec.cli.labels import Name, fitting_table
 from localspec.cli.screen import DASH, print_table, say, table
 from localspec.cli.text import one_line
 from localspec.session.candidates import Candidate, SearchExtent
 from localspec.session.located import LocatedModel
-from localspec.session.ranking import CAVEAT, share_text
+from localspec.session.ranking import CAVEAT
 
 _LEGEND = (
     "Cost: what a draft step reads, in target steps. Pays from: the acceptance rate from which 4 drafted tokens a "

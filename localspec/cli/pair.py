@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from localspec.catalog.costs import cost_words, too_dear_words
 from localspec.catalog.curated import curated_folders, read_curated
 from localspec.catalog.facts import ModelFacts
 from localspec.catalog.found_model import FoundModel
@@ -27,7 +28,7 @@ from localspec.session.candidates import Candidate, SearchExtent, find_candidate
 from localspec.session.header_questions import ask_verdicts, read_facts
 from localspec.session.library import local_models, read_library, scan_models
 from localspec.session.located import LocatedModel, local_model, locate_on_hub
-from localspec.session.ranking import cost_ratio, cost_words, too_dear_words
+from localspec.session.ranking import cost_ratio
 from localspec.session.records import encode_record
 from localspec.settings import Settings, load_settings
 
@@ -210,8 +211,11 @@ def _show_verdict(console: Console, answer: PairAnswer) -> None:
         say(console, one_line(f"note: {note}"), indent=2)
     if verdict.status in ("PAIR", "PAIR_WITH_NOTE") and ratio is not None:
         too_dear = too_dear_words(ratio) if verdict.method == "draft" else ""
+        # The verdict's own notes say so already, in the same words.
+        is_said = bool(too_dear) and any(note.startswith(too_dear) for note in verdict.notes)
         words = f"{too_dear[0].upper()}{too_dear[1:]}" if too_dear else f"A draft step {cost_words(ratio)}"
-        say(console, f"{words}.", indent=2)
+        if not is_said:
+            say(console, f"{words}.", indent=2)
 
 
 def pair_record(answer: PairAnswer) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
+from localspec.catalog.costs import cost_words as cost_words
+from localspec.catalog.costs import share_text as share_text
+from localspec.catalog.costs import too_dear_words as too_dear_words
 from localspec.catalog.curated import CuratedPair
 from localspec.catalog.facts import ModelFacts
 from localspec.catalog.families import MIN_TIMES_SMALLER, Family, is_same_line
@@ -70,26 +73,6 @@ def break_even(ratio: float | None) -> float | None:
     None if the ratio is unknown or even a perfect draft would lose.
     """
     return None if ratio is None else break_even_acceptance(N_DRAFTED, ratio)
-
-
-def share_text(ratio: float) -> str:
-    """Return a ratio of costs for people, rounded in one way everywhere; what is over the limit never looks like it."""
-    text = f"{ratio:.2f}"
-    limit = 1.0 / MIN_TIMES_SMALLER
-    return f"{limit + 0.01:.2f}" if ratio > limit and float(text) <= limit else text
-
-
-def cost_words(ratio: float) -> str:
-    """Return what a draft step reads, as a part of a sentence."""
-    share = f"{share_text(ratio)} of" if ratio < 1.0 else f"{share_text(ratio)} times"
-    return f"reads {share} what a target step reads"
-
-
-def too_dear_words(ratio: float) -> str:
-    """Return why a draft is too large to pay; empty if it is not."""
-    if ratio * MIN_TIMES_SMALLER <= 1.0:
-        return ""
-    return f"too dear to pay: it {cost_words(ratio)}; a quarter or less is worth trying"
 
 
 def refusal_of(verdict: PairVerdict, ratio: float | None, is_curated: bool) -> str:

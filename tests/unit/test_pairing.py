@@ -129,9 +129,9 @@ def test_a_draft_that_is_not_much_cheaper() -> None:
     assert check(theirs=header("draft.gguf", 250)).status == "PAIR"
     verdict = check(ours=header("target.gguf", 10**9), theirs=header("draft.gguf", 5 * 10**8))
     assert verdict.status == "PAIR_WITH_NOTE"
-    assert verdict.notes[0].startswith("a step of the target reads 3.7 GiB, only 2.0 times the draft's 1.9 GiB")
+    assert verdict.notes[0].startswith("too dear to pay: it reads 0.50 of what a target step reads; a quarter")
     verdict = check(ours=header("target.gguf", 10**6), theirs=header("draft.gguf", 10**9))
-    assert verdict.notes[0].startswith("a step of the target reads 3.8 MiB, less than the draft's 3.7 GiB")
+    assert verdict.notes[0].startswith("too dear to pay: it reads 1000.00 times what a target step reads;")
 
 
 def test_a_mixture_with_few_active_parameters() -> None:
@@ -142,8 +142,8 @@ def test_a_mixture_with_few_active_parameters() -> None:
     verdict = check(ours=target, theirs=header("draft.gguf", 600_000_000))
     assert verdict.status == "PAIR_WITH_NOTE"
     assert verdict.notes == (
-        "of the target's 30.0 B parameters a token uses 1.9 B, only 3.1 times the draft's 600 M; "
-        "drafting seldom pays below 4 times",
+        "too dear to pay: it reads 2.56 times what a target step reads; a quarter or less is worth trying "
+        "(of the target's 30.0 B parameters a token uses 1.9 B)",
     )
     assert check(ours=target, theirs=header("draft.gguf", 1000)).status == "PAIR"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from localspec.catalog.costs import too_dear_words
 from localspec.catalog.pairing import PairVerdict
 from localspec.cli.candidate_list import show_candidates
 from localspec.cli.main import run
@@ -15,7 +16,6 @@ from localspec.cli.pair import candidate_record, verdict_record
 from localspec.cli.services import Services
 from localspec.session.candidates import Candidate, SearchExtent
 from localspec.session.located import LocatedModel
-from localspec.session.ranking import too_dear_words
 from tests.candidate_kit import MIB, engine, facts
 
 TARGET = LocatedModel("o/target:Q4_K_M", Path("/cache/header"), None)
@@ -75,6 +75,10 @@ def test_a_draft_that_is_too_large_is_so_in_the_same_words_everywhere(
     assert run(["pair", *models], services) == 0
     assert f"  T{words}.\n" in capsys.readouterr().out
     assert too_dear_words(0.694) == f"t{words}"
+    noted = PairVerdict("PAIR_WITH_NOTE", "", (f"t{words}",))
+    services = Services(make_engine=lambda: engine({"big": 1000, "small": 694}, {"small": noted}))
+    assert run(["pair", *models], services) == 0
+    assert capsys.readouterr().out.count(words) == 1
     assert too_dear_words(0.25) == "" and "0.26 of" in too_dear_words(0.2501)
 
 
