@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from localspec.catalog.curated import curated_folders, read_curated
+from localspec.catalog.file_names import is_model
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.naming import is_own_place, resolve
 from localspec.cli.advice import command_line
@@ -102,9 +103,12 @@ def _local_name(settings: Settings, reference: str) -> FoundModel | None:
             return None
     except UsageError as error:
         try:
-            return resolve(reference, found)
+            model = resolve(reference, found)
         except LocalspecError:
             raise error from None
+        if model not in found and not is_model(model.path.name):
+            raise
+        return model
     return resolve(reference, found)
 
 
