@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from localspec.catalog.costs import too_dear_words
 from localspec.catalog.facts import ModelFacts, facts_of
+from localspec.catalog.families import MIN_TIMES_SMALLER
 from localspec.catalog.gguf_walk import printable
 from localspec.catalog.header import GgufHeader
 from localspec.catalog.heads import check_head, head_name
@@ -202,13 +203,17 @@ def _is_same_file(target: GgufHeader, draft: GgufHeader) -> bool:
 
 
 def _cost_notes(target: ModelFacts, draft: ModelFacts) -> list[str]:
-    """Warn of a draft that is too dear for its target, by the bytes that a step of each reads."""
+    """Warn of a draft that is too dear for its target: for a mixture of experts by the parameters that a token uses,
+    else by the bytes that a step reads."""
     words = too_dear_words(draft.active_bytes / target.active_bytes) if target.active_bytes else ""
-    if words and target.num_experts > 1 and 0 < target.num_active_params < target.num_params:
-        words += (
-            f" (of the target's {_billions(target.num_params)} parameters a token uses "
-            f"{_billions(target.num_active_params)})"
+    params, draft_params = target.num_active_params, draft.num_active_params
+    if target.num_experts > 1 and 0 < params < MIN_TIMES_SMALLER * draft_params:
+        used = (
+            f"of the target's {_billions(target.num_params)} parameters a token uses {_billions(params)}, "
+            f"{params / draft_params:.1f} times the draft's {_billions(draft_params)}; "
+            f"{MIN_TIMES_SMALLER} times or more is worth trying"
         )
+        return [f"{words} ({used})" if words else f"perhaps too dear to pay: {used}"]
     return [words] if words else []
 
 
