@@ -6,6 +6,9 @@ from textual.content import Content
 
 from localspec.session.plain_text import one_line, printable
 
+MUTED = "$foreground 60%"
+"""Style of what matters less. `$text-muted` is for style sheets only: in a Content it loses its share."""
+
 
 def plain(text: str, style: str = "") -> Content:
     """Return a text as it is, without control characters; brackets in it are brackets."""

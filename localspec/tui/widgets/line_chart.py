@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from localspec.session.plain_text import one_line
 from localspec.tui.braille import Point, axis_top, braille_rows, level_row, mark_rows
+from localspec.tui.plain import MUTED
 
 _DASH = "\N{BOX DRAWINGS LIGHT DOUBLE DASH HORIZONTAL}"
 _LINE = "\N{BRAILLE PATTERN DOTS-25}\N{BRAILLE PATTERN DOTS-25}"
@@ -75,11 +76,11 @@ class LineChart(Widget):
     def _legend(self, width: int) -> Content:
         parts: list[Content | str | Cell] = []
         if self.y_label:
-            parts += [(one_line(self.y_label), "$text-muted")]
+            parts += [(one_line(self.y_label), MUTED)]
         for line in self.series:
             parts += ["  " if parts else "", (line.mark * 2 or _LINE, line.style), f" {one_line(line.name)}"]
         if self.baseline is not None:
-            parts += ["  " if parts else "", (_DASH * 2, "$text-muted"), f" {one_line(self.baseline_label)}"]
+            parts += ["  " if parts else "", (_DASH * 2, MUTED), f" {one_line(self.baseline_label)}"]
         return Content.assemble(*parts).truncate(width, ellipsis=True)
 
     def _plot(self, width: int, height: int, has_x_axis: bool) -> list[Content]:
@@ -94,7 +95,7 @@ class LineChart(Widget):
         lines = []
         for label, row in zip(labels, self._cells(plot_width, height, x_range, top), strict=True):
             axis = "\N{BOX DRAWINGS LIGHT VERTICAL AND LEFT}" if label.strip() else "\N{BOX DRAWINGS LIGHT VERTICAL}"
-            lines.append(Content.assemble((f"{label:>{margin}}{axis}", "$text-muted"), *row))
+            lines.append(Content.assemble((f"{label:>{margin}}{axis}", MUTED), *row))
         if has_x_axis:
             lines.append(_x_axis(x_range if known else None, self.x_label, margin + 1, plot_width))
         return lines
@@ -104,7 +105,7 @@ class LineChart(Widget):
         rows: list[list[Cell]] = [[(" ", "")] * width for _ in range(height)]
         level = None if self.baseline is None else level_row(self.baseline, height, top)
         if level is not None:
-            rows[level] = [(_DASH, "$text-muted")] * width
+            rows[level] = [(_DASH, MUTED)] * width
         for line in self.series:
             drawn = (
                 mark_rows(line.points, line.mark[0], width, height, x_range, top)
@@ -150,4 +151,4 @@ def _x_axis(x_range: tuple[float, float] | None, unit: str, margin: int, width: 
         return Content("")
     left, right = axis_number(x_range[0]), f"{axis_number(x_range[1])} {one_line(unit)}".rstrip()
     line = f"{left}{right:>{max(1, width - len(left))}}" if len(left) + len(right) < width else right[:width]
-    return Content.styled(" " * margin + line, "$text-muted")
+    return Content.styled(" " * margin + line, MUTED)
