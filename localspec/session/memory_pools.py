@@ -19,8 +19,10 @@ class Pool:
     name: str
     """llama.cpp's, of the device whose size the bar has."""
     title: str
+    share: str
+    """What a plan takes of what it may, in the figures of the plan's own sentence."""
     taken: str
-    """What a plan takes of it, in the figures of the plan's own sentence."""
+    """The same with what others use and what is kept free."""
     total_bytes: int
     parts: tuple[Part, ...]
     over_bytes: int
@@ -40,10 +42,12 @@ def pools(devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> tuple[Pool,
             continue
         is_host = device.kind == "host"
         others = [other.name for other in sharing] if is_host else []
-        title, taken = _title(device, devices), _taken(device, devices, rows)
+        title = _title(device, devices)
+        share, taken = _share(device, devices, rows), _taken(device, devices, rows)
         over, limit, notes = _over(device, devices, rows), None, [device.note]
         if pooled is not None and is_host:
             title = f"{_title(pooled, devices)}, one memory with two budgets"
+            share = f"on the GPU {_share(pooled, devices, rows)}, and in all {share}"
             taken = f"on the GPU {_taken(pooled, devices, rows)}, and in all {taken}"
             over, limit = max(over, _over(pooled, devices, rows)), pooled.total_bytes
             notes = [pooled.note, device.note]
@@ -51,6 +55,7 @@ def pools(devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> tuple[Pool,
             Pool(
                 name=device.name,
                 title=title,
+                share=share,
                 taken=taken,
                 total_bytes=device.total_bytes,
                 parts=parts_of(device, rows, others),
@@ -62,10 +67,14 @@ def pools(devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> tuple[Pool,
     return tuple(found)
 
 
-def _taken(device: PlanDevice, devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> str:
+def _share(device: PlanDevice, devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> str:
     used = used_bytes(rows, devices).get(device.name, 0)
     over = used - device.budget_bytes
-    parts = [f"{share_words(used, device.budget_bytes)}{f', {size_text(over)} too much' if over > 0 else ''}"]
+    return f"{share_words(used, device.budget_bytes)}{f', {size_text(over)} too much' if over > 0 else ''}"
+
+
+def _taken(device: PlanDevice, devices: Sequence[PlanDevice], rows: Sequence[PlanRow]) -> str:
+    parts = [_share(device, devices, rows)]
     if others := device.total_bytes - device.free_bytes:
         parts.append(f"{bytes_text(others)} used by others")
     parts.append(f"{share_words(device.reserve_bytes, device.total_bytes)} kept free")

@@ -1,18 +1,351 @@
-"""The screen `fit`."""
+"""The screen `fit`: does it fit into memory, and what could be given up?"""
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-from textual.widgets import Static
+import asyncio
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.events import ScreenResume
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widgets import OptionList, Static
+from textual.worker import Worker, WorkerState
+
+from localspec.errors import LocalspecError
+from localspec.session.loading import reserve_bytes
+from localspec.tui.fit_knobs import FitKnobs, applied, knobs_of
+from localspec.tui.fit_planner import FitAnswer, FitPlanner, offered_knobs
+from localspec.tui.fit_words import use_text, verdict_text
+from localspec.tui.plain import plain, plain_line
 from localspec.tui.screens.base import ModeScreen
+from localspec.tui.state import ChosenModel, EngineState, Workbench
+from localspec.tui.widgets.fit_bars import FitBars
+from localspec.tui.widgets.fit_offers import MAX_KEYS, FitOffers
+from localspec.tui.widgets.fit_panel import FitPanel
+
+DEBOUNCE_S = 0.08
+"""Turns of the knobs that follow one another as fast as this are one."""
+
+SEARCH_AFTER_S = 0.3
+"""How long the knobs have to rest before drafts are looked for."""
+
+MAX_PAST = 100
+
+_WIDTHS = [(0, "-slim"), (76, "-medium")]
+_HEIGHTS = [(0, "-short"), (32, "-tall")]
+
+_EMPTY = (
+    "No model is chosen yet.\n\n"
+    "Choose a target on the Models screen (F2, or Enter);\nhere you then see whether it fits into memory."
+)
+_BEING_MEASURED = "This is not measured yet: wait for the plan."
+
+
+@dataclass(frozen=True, slots=True)
+class FitSnapshot:
+    """What is known of the plan."""
+
+    answer: FitAnswer | None = None
+    """The last plan, which stays while another is being made."""
+    failure: str = ""
+    """Why there is no newer one; empty if all is well."""
+    drafts: tuple[ChosenModel, ...] | None = None
+    """What may draft for the target; None while that is not known."""
 
 
 class FitScreen(ModeScreen):
-    """Under construction in this commit."""
+    """Knobs, bars and offers. Every turn of a knob makes another plan, in the background."""
 
     MODE = "fit"
+    CSS_PATH = "fit.tcss"
+    AUTO_FOCUS = "#context"
+    HORIZONTAL_BREAKPOINTS = _WIDTHS
+    VERTICAL_BREAKPOINTS = _HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "apply", "Apply", id="fit.apply", tooltip="Put the plan on the workbench"),
+        Binding(
+            "1", "take(1)", "Take an offer", id="fit.take.1", key_display="1-9", tooltip="Give up what the offer says"
+        ),
+        *(
+            Binding(str(key), f"take({key})", "Take an offer", id=f"fit.take.{key}", show=False)
+            for key in range(2, MAX_KEYS + 1)
+        ),
+        Binding("u", "undo", "Undo", id="fit.undo", tooltip="Turn the knobs back by one change"),
+        Binding("r", "measure", "Measure again", id="fit.measure", tooltip="Ask anew what is free", show=False),
+        Binding("escape", "stop", "Stop", id="fit.stop", tooltip="Stop measuring", show=False),
+        Binding("enter", "choose_model", "Models", id="fit.models", tooltip="Choose a model", show=False),
+    ]
+
+    snapshot: reactive[FitSnapshot] = reactive(FitSnapshot)
+    """What the worker has found out."""
+    knobs: reactive[FitKnobs | None] = reactive(None)
+    """Where the knobs stand; None while there is no target."""
+
+    class Planned(Message):
+        """The worker knows something new."""
+
+        def __init__(self, snapshot: FitSnapshot) -> None:
+            """Take what is known."""
+            super().__init__()
+            self.snapshot = snapshot
+
+        def can_replace(self, message: Message) -> bool:
+            """An older one is no longer of interest."""
+            return isinstance(message, FitScreen.Planned)
+
+    def __init__(self) -> None:
+        """Prepare; nothing is measured before the screen is shown."""
+        super().__init__()
+        self._planner: FitPlanner | None = None
+        self._past: list[FitKnobs] = []
+        self._turned = ""
+        """The knob that was turned last: several turns of one are undone together."""
+        self._followed: tuple[object, ...] | None = None
+        """What of the workbench the knobs were taken from."""
+        self._drafts_for: ChosenModel | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Yield the body."""
-        yield Static("", classes="empty", markup=False)
+        """Yield verdict and bars above, knobs and offers below."""
+        yield Static(_EMPTY, id="fit-empty", classes="empty", markup=False)
+        with VerticalScroll(id="fit-body", can_focus=False):
+            with Container(id="fit-outcome", classes="panel") as outcome:
+                outcome.border_title = "Memory"
+                yield Static("", id="fit-verdict", markup=False)
+                yield FitBars(id="fit-bars")
+                yield Static("", id="fit-notes", markup=False)
+            with Container(id="fit-lower"):
+                yield FitPanel(id="fit-knobs", classes="panel")
+                with VerticalScroll(id="fit-side", classes="panel", can_focus=False) as side:
+                    side.border_title = "What could be given up"
+                    yield FitOffers(id="fit-offers")
+                    yield Static("", id="fit-use", markup=False)
+
+    async def on_unmount(self) -> None:
+        """End the engines of described machines."""
+        self.workers.cancel_node(self)
+        if self._planner is not None:
+            await self._planner.close()
+
+    # What the app's state does to the knobs
+
+    def watch_workbench(self, bench: Workbench) -> None:
+        """Take over other models and contexts; what else is on the bench does not matter here."""
+        followed = (bench.target, bench.draft, bench.context, bench.draft_context)
+        if followed == self._followed:
+            return
+        self._followed = followed
+        old = self.knobs
+        reserve = reserve_bytes(self.host.services.settings) if old is None else old.reserve_bytes
+        new = knobs_of(bench, reserve, None if old is None else old.machine)
+        if old is None or new is None or old.target != new.target:
+            self._past.clear()
+            self.snapshot = FitSnapshot()
+        self._turned = ""
+        self.knobs = new
+
+    def watch_engine_state(self, state: EngineState) -> None:
+        """Show what is loaded beside the plan."""
+        if self.is_mounted:
+            self._show_use()
+
+    def watch_knobs(self, knobs: FitKnobs | None) -> None:
+        """Show the knobs and make a plan for them."""
+        self.set_class(knobs is None, "-no-target")
+        if knobs is not None and self.is_mounted:
+            self._show_knobs(knobs)
+        self._replan()
+
+    @on(ScreenResume)
+    def _return(self) -> None:
+        if self._planner is not None:
+            self._planner.forget_models()
+        self._replan()
+
+    # Making plans
+
+    def _replan(self) -> None:
+        """Measure, if anybody is looking; what is shown until then is dimmed."""
+        if self.knobs is None or not self.is_mounted or self.host.current_mode != self.MODE:
+            self.workers.cancel_group(self, "fit")
+            return
+        self.add_class("-measuring")
+        self._plan(self.knobs)
+
+    @work(exclusive=True, group="fit", exit_on_error=False)
+    async def _plan(self, knobs: FitKnobs) -> None:
+        await asyncio.sleep(DEBOUNCE_S)
+        planner = self._planner_here()
+        loaded = self.engine_state.loaded
+        snapshot = self.snapshot
+        try:
+            answer = await planner.plan(knobs, None if loaded is None else loaded.footprint)
+            snapshot = replace(snapshot, answer=answer, failure="")
+        except LocalspecError as error:
+            snapshot = replace(snapshot, failure=f"{error.message} {error.hint}".strip())
+        self.post_message(self.Planned(snapshot))
+        if self._drafts_for == knobs.target and snapshot.drafts is not None:
+            return
+        await asyncio.sleep(SEARCH_AFTER_S)
+        try:
+            drafts = await planner.drafts(knobs.target)
+        except LocalspecError:
+            # The plan says already what is wrong with the target's file.
+            drafts = ()
+        self._drafts_for = knobs.target
+        self.post_message(self.Planned(replace(snapshot, drafts=drafts)))
+
+    def _planner_here(self) -> FitPlanner:
+        if self._planner is None:
+            services, room = self.host.services, self.host.room
+            self._planner = FitPlanner(lambda: room.probe, services.make_engine, services.settings)
+        return self._planner
+
+    @on(Planned)
+    def _take_over(self, message: Planned) -> None:
+        if self.knobs is None:
+            return
+        self.snapshot = message.snapshot
+        answer = message.snapshot.answer
+        is_current = bool(message.snapshot.failure) or (answer is not None and answer.knobs == self.knobs)
+        self.set_class(not is_current, "-measuring")
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say so where planning failed in a way that nobody foresaw."""
+        if event.worker.group == "fit" and event.state is WorkerState.ERROR:
+            failure = f"The plan could not be made: {event.worker.error!r:.200}"
+            self._take_over(self.Planned(replace(self.snapshot, failure=failure)))
+
+    def watch_snapshot(self, snapshot: FitSnapshot) -> None:
+        """Show what is known."""
+        if not self.is_mounted:
+            return
+        answer = snapshot.answer
+        verdict = self.query_one("#fit-verdict", Static)
+        if snapshot.failure:
+            verdict.update(plain_line(snapshot.failure, "bold $text-error"))
+        elif answer is not None:
+            verdict.update(verdict_text(answer.plan))
+        else:
+            verdict.update(plain_line("Measuring …", "$text-muted"))
+        plan = None if answer is None else answer.plan
+        self.query_one(FitBars).plan = plan
+        self.query_one(FitOffers).offers = () if plan is None else plan.offers
+        notes = () if plan is None else plan.notes
+        shown = self.query_one("#fit-notes", Static)
+        shown.update(plain("\n".join(f"note: {note}" for note in notes)))
+        shown.set_class(bool(notes), "-shown")
+        self._show_use()
+        if self.knobs is not None:
+            self._show_knobs(self.knobs)
+        self.refresh_bindings()
+
+    def _show_knobs(self, knobs: FitKnobs) -> None:
+        drafts = self.snapshot.drafts
+        chosen = () if self.workbench.draft is None else (self.workbench.draft,)
+        self.query_one(FitPanel).show(knobs, self.snapshot.answer, (*chosen, *(drafts or ())), drafts is None)
+
+    def _show_use(self) -> None:
+        text = use_text(self.snapshot.answer, self.engine_state.loaded, self.workbench.context)
+        use = self.query_one("#fit-use", Static)
+        use.update(text)
+        use.set_class(bool(text), "-shown")
+
+    # Turning knobs
+
+    def _turn(self, knob: str, knobs: FitKnobs) -> None:
+        """Have other knobs, and remember the old ones; turns of one knob in a row are one."""
+        if self.knobs is None or knobs == self.knobs:
+            return
+        if knob != self._turned:
+            self._past = [*self._past[-MAX_PAST:], self.knobs]
+        self._turned = knob
+        self.knobs = knobs
+        self.refresh_bindings()
+
+    @on(FitPanel.Turned)
+    def _turn_panel(self, message: FitPanel.Turned) -> None:
+        if message.is_entered:
+            # Typed or chosen at once, so undone alone.
+            self._turned = ""
+        self._turn(message.knob, message.knobs)
+
+    @on(OptionList.OptionSelected, "#fit-offers")
+    def _choose_offer(self, event: OptionList.OptionSelected) -> None:
+        self.action_take(event.option_index + 1)
+
+    # Keys
+
+    def action_take(self, number: int) -> None:
+        """Turn the knobs to what an offer says."""
+        answer = self.snapshot.answer
+        if answer is None or number > len(answer.plan.offers):
+            return
+        if not self._is_current:
+            self.notify(_BEING_MEASURED, markup=False)
+            return
+        self._turned = ""
+        self._turn(f"offer {number}", offered_knobs(answer, answer.plan.offers[number - 1]))
+
+    def action_undo(self) -> None:
+        """Turn the knobs back by one change."""
+        if self._past:
+            self._turned = ""
+            *self._past, self.knobs = self._past
+            self.refresh_bindings()
+
+    def action_apply(self) -> None:
+        """Put the plan on the workbench, where the other screens find it."""
+        answer = self.snapshot.answer
+        if answer is None or self.knobs is None:
+            return
+        if not self._is_current:
+            self.notify(_BEING_MEASURED, markup=False)
+        elif not answer.plan.fits:
+            self.notify("This does not fit, so it is not applied. Take an offer first.", severity="warning")
+        else:
+            self._turned = ""
+            self._past = [*self._past[-MAX_PAST:], self.knobs]
+            self.host.workbench = applied(self.workbench, self.knobs, answer.plan)
+            self.notify("Applied: the next load takes the models like this.", markup=False)
+
+    def action_measure(self) -> None:
+        """Make the plan anew, with what is free now."""
+        self._replan()
+
+    def action_stop(self) -> None:
+        """Stop measuring; the knobs stay as they are."""
+        if self.has_class("-measuring"):
+            self.workers.cancel_group(self, "fit")
+            self.remove_class("-measuring")
+            if not self._is_current:
+                self.snapshot = replace(self.snapshot, failure="Stopped before there was a plan: r measures again.")
+
+    def action_choose_model(self) -> None:
+        """Go where models are chosen."""
+        self.host.switch_mode("models")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only keys that do something now."""
+        answer = self.snapshot.answer
+        match action:
+            case "choose_model":
+                return self.knobs is None
+            case "apply" | "measure" | "stop":
+                return self.knobs is not None
+            case "undo":
+                return bool(self._past)
+            case "take":
+                number = parameters[0] if parameters else 0
+                return answer is not None and isinstance(number, int) and number <= len(answer.plan.offers)
+        return True
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether the plan that is shown is for the knobs as they stand."""
+        snapshot = self.snapshot
+        return snapshot.answer is not None and not snapshot.failure and snapshot.answer.knobs == self.knobs
