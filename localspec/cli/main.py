@@ -21,17 +21,42 @@ from localspec.cli.report_command import COMMANDS as REPORT_COMMANDS
 from localspec.cli.services import Services
 from localspec.cli.signals import handle_interrupts
 from localspec.cli.streams import accept_any_text, check_output, prepare_streams
+from localspec.errors import UsageError
 
 
 @click.group(
     invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 @click.version_option(__version__, prog_name="localspec")
+@click.option("--demo", "is_demo", is_flag=True, help="Open the terminal app on a small embedded model.")
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Open the terminal app on a recorded session, without any model.",
+)
 @click.pass_context
-def cli(context: click.Context) -> None:
-    """Does speculative decoding pay on this machine, with this model, and with which settings?"""
-    if context.invoked_subcommand is None:
+def cli(context: click.Context, is_demo: bool, replay: Path | None) -> int | None:
+    """Does speculative decoding pay on this machine, with this model, and with which settings?
+
+    Without a command the terminal app opens.
+    """
+    if context.invoked_subcommand is not None:
+        if is_demo or replay is not None:
+            raise click.UsageError("--demo and --replay open the terminal app and go with no command.", context)
+        return None
+    services: Services = context.obj
+    is_wanted = is_demo or replay is not None
+    if services.open_app is None or not (is_wanted or _is_terminal()):
         click.echo(context.get_help())
+        return None
+    if not _is_terminal():
+        raise UsageError("The terminal app needs a terminal.", "Run it without pipes, or use a command: localspec -h.")
+    return services.open_app(is_demo, replay)
+
+
+def _is_terminal() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 @cli.command()
@@ -137,13 +162,13 @@ def run(arguments: Sequence[str], services: Services | None = None) -> int:
         handle_interrupts(earlier)
 
 
-def main() -> NoReturn:
+def main(services: Services | None = None) -> NoReturn:
     """Carry out the command line of this process, and exit."""
     if completion.is_asked():
         completion.answer(cli)
     prepare_streams()
     # Ctrl-C stays as the command leaves it, since nothing may break off the end of the process.
-    sys.exit(_carry_out(sys.argv[1:], None))
+    sys.exit(_carry_out(sys.argv[1:], services))
 
 
 def _carry_out(arguments: Sequence[str], services: Services | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,3 +54,5 @@ class Services:
     make_engine: Callable[[], Engine] = start_engine
     open_hub: Callable[[], Hub] = open_hub
     open_database: Callable[[], Database] = open_database
+    open_app: Callable[[bool, Path | None], int] | None = None
+    """Opens the terminal app, on the demo or a recorded session if asked; None where there is none."""
