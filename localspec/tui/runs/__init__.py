@@ -1,0 +1,1 @@
+"""What the Runs screen shows, as values. Nothing here draws."""
