@@ -1,0 +1,116 @@
+"""Settings of the workbench as a person writes them, and back, with refusals in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
+from localspec.errors import SettingsError
+from localspec.tui.state import Workbench
+
+Group = Literal["draft", "sampling", "context", "answer"]
+
+MAX_ANSWER = 1_000_000
+"""Most tokens of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One setting that is written as a number."""
+
+    name: str
+    group: Group
+    words: str
+    """What it does, in a few words."""
+
+
+FIELDS: tuple[Field, ...] = (
+    Field("n_max", "draft", "most tokens of a draft"),
+    Field("n_min", "draft", "drops shorter ones"),
+    Field("p_min", "draft", "stop drafting below"),
+    Field("ngram_max", "draft", "longest match"),
+    Field("ngram_min", "draft", "shortest match"),
+    Field("temperature", "sampling", "0 takes the likeliest"),
+    Field("top_k", "sampling", "0 keeps all"),
+    Field("top_p", "sampling", ""),
+    Field("min_p", "sampling", ""),
+    Field("repeat_penalty", "sampling", "1 for none"),
+    Field("seed", "sampling", "same seed, same text"),
+    Field("max_tokens", "answer", "of an answer"),
+    Field("n_ctx", "context", "reloads the models"),
+)
+
+
+def bench_texts(bench: Workbench) -> dict[str, str]:
+    """Return the value of every field as text, and of `method`."""
+    values = {
+        **asdict(bench.context),
+        **asdict(bench.sampling),
+        **asdict(bench.speculation),
+        "max_tokens": bench.max_tokens,
+    }
+    texts = {field.name: f"{values[field.name]:.10g}" for field in FIELDS}
+    return {**texts, "method": bench.speculation.method}
+
+
+def bench_from(texts: Mapping[str, str], bench: Workbench) -> Workbench:
+    """Return a workbench with other settings.
+
+    Args:
+        texts: as of bench_texts; what is missing stays as it is.
+
+    Raises:
+        SettingsError: a value is none, or two do not go together; both are named, with what to do.
+    """
+    from localspec.settings import ContextGroup, DraftGroup, SamplingGroup, check_draft
+
+    groups: dict[Group, dict[str, Any]] = {"draft": {}, "sampling": {}, "context": {}, "answer": {}}
+    for field in FIELDS:
+        if field.name in texts:
+            groups[field.group][field.name] = texts[field.name].strip()
+    speculation = asdict(bench.speculation)
+    verification = speculation.pop("verification")
+    method = texts.get("method", bench.speculation.method)
+    draft = _checked(DraftGroup, {**speculation, **groups["draft"], "method": method})
+    sampling = _checked(SamplingGroup, {**asdict(bench.sampling), **groups["sampling"]})
+    context = _checked(ContextGroup, {**asdict(bench.context), **groups["context"]})
+    check_draft(draft, n_ctx=context.n_ctx, n_batch=context.n_batch)
+    if draft.method == "draft" and bench.draft is None:
+        raise SettingsError(
+            "The method draft needs a draft model, and none is chosen.",
+            "Choose one on the Models screen (F2), or take the method n-gram.",
+        )
+    own = draft.model_dump(exclude={"n_ctx", "n_gpu_layers", "type_k", "type_v"})
+    n_ctx_before = bench.context.n_ctx
+    new_context = ContextSettings(**context.model_dump())
+    # The draft's context goes along, unless it has a length of its own.
+    follows = bench.draft_context.n_ctx == n_ctx_before
+    return replace(
+        bench,
+        speculation=SpeculationSettings(**own, verification=verification),
+        sampling=SamplingSettings(**sampling.model_dump()),
+        context=new_context,
+        draft_context=replace(bench.draft_context, n_ctx=context.n_ctx) if follows else bench.draft_context,
+        max_tokens=_answer_length(groups["answer"].get("max_tokens", str(bench.max_tokens))),
+    )
+
+
+def _checked(group: Any, values: dict[str, Any]) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        return group(**values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{name}: {first['msg']}, not {str(first['input'])!r:.40}.", "Correct the value.") from None
+
+
+def _answer_length(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= MAX_ANSWER and len(text) < 12):
+        raise SettingsError(
+            f"max_tokens: a number from 1 to {MAX_ANSWER} is expected, not {text!r:.40}.", "Correct it."
+        )
+    return int(text)

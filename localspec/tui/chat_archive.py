@@ -1,0 +1,250 @@
+"""The chat's way to the store: one thread of its own, so that a slow or locked file never holds up the screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from localspec.errors import LocalspecError, UsageError
+from localspec.tui.state import ChosenModel, Workbench
+
+if TYPE_CHECKING:
+    from localspec.catalog.found_model import FoundModel
+    from localspec.engine.events import ModelsLoaded
+    from localspec.engine.values import SpeculationSettings
+    from localspec.session.baseline import Baseline
+    from localspec.session.chat_keeping import ChatKeeper
+    from localspec.session.conversation import Answer
+    from localspec.settings import Settings
+    from localspec.store.chats import Chats
+    from localspec.store.database import Database
+    from localspec.store.values import ChatSummary, Record, StoredChat
+
+T = TypeVar("T")
+
+MAX_LISTED = 200
+"""Chats in a list; a search finds the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChat:
+    """A chat in the list. Its texts are foreign."""
+
+    summary: ChatSummary
+    snippet: str = ""
+    """From where the words were found."""
+
+
+class ChatArchive:
+    """Keeps the chat of the screen, and finds earlier ones. What it cannot do is said, and stops no chat.
+
+    Args:
+        open_database: opens the store, with the first use.
+        settings: in force at the start; what the workbench holds counts before them.
+        say: tells the user something; called in the event loop.
+    """
+
+    def __init__(self, open_database: Callable[[], Database], settings: Settings, say: Callable[[str], None]) -> None:
+        self._open_database = open_database
+        self._settings = settings
+        self._say = say
+        self._loop = asyncio.get_running_loop()
+        self._executor = ThreadPoolExecutor(1, "localspec-chats")
+        self._database: Database | None = None
+        self._keeper: ChatKeeper | None = None
+        self._bench: Workbench | None = None
+        self._has_failed = False
+
+    def ask(self, bench: Workbench, question: str, num_back: int = 0) -> None:
+        """Keep a question, in place of so many of the last ones."""
+
+        def work() -> None:
+            keeper = self._keeper_for(bench)
+            for _ in range(num_back):
+                keeper.take_back()
+            keeper.ask(question)
+
+        self._submit(work)
+
+    def hear(self, piece: str) -> None:
+        """Keep a piece of the answer."""
+        self._submit(lambda: None if self._keeper is None else self._keeper.hear(piece))
+
+    def finish(self, answer: Answer) -> None:
+        """Keep the whole answer."""
+        self._submit(lambda: None if self._keeper is None else self._keeper.finish(answer))
+
+    def give_up(self) -> None:
+        """Keep what came of an answer that failed."""
+        self._submit(lambda: None if self._keeper is None else self._keeper.give_up())
+
+    def start_over(self) -> None:
+        """Begin another chat with the next question."""
+        self._submit(lambda: None if self._keeper is None else self._keeper.start_over())
+
+    async def listed(self, words: str) -> tuple[ListedChat, ...]:
+        """Return the chats that hold the words, all of them for none, the newest first.
+
+        Raises:
+            LocalspecError: the store cannot be read.
+        """
+
+        def work() -> tuple[ListedChat, ...]:
+            chats = self._chats()
+            if not words.strip():
+                return tuple(ListedChat(summary) for summary in chats.summaries(MAX_LISTED))
+            return tuple(ListedChat(hit.summary, hit.snippet) for hit in chats.search(words, MAX_LISTED))
+
+        return await self._run(work)
+
+    async def open(self, chat_id: int) -> StoredChat:
+        """Return a chat, and go on keeping that one.
+
+        Raises:
+            LocalspecError: it is not there, or cannot be read.
+        """
+
+        def work() -> StoredChat:
+            chats = self._chats()
+            chat = chats.get(chat_id)
+            self._keeper = self._make_keeper(chats, {}, chat_id)
+            self._bench = None
+            return chat
+
+        return await self._run(work)
+
+    async def current(self) -> StoredChat | None:
+        """Return the chat that is being kept; None if there is none."""
+
+        def work() -> StoredChat | None:
+            chat_id = None if self._keeper is None else self._keeper.chat_id
+            return None if chat_id is None else self._chats().get(chat_id)
+
+        return await self._run(work)
+
+    async def models_of(self, chat: StoredChat) -> tuple[ChosenModel, ChosenModel | None]:
+        """Return the models that a chat was had with.
+
+        Raises:
+            LocalspecError: they are not here any more.
+        """
+
+        def work() -> tuple[ChosenModel, ChosenModel | None]:
+            from localspec.session.chat_continuation import find_draft, find_target
+
+            target, _ = find_target(chat, self._settings)
+            draft, _ = find_draft(chat, self._settings)
+            return ChosenModel(target.name, target.path), None if draft is None else ChosenModel(draft.name, draft.path)
+
+        return await self._run(work)
+
+    async def record_of(self, bench: Workbench) -> Record:
+        """Return models and settings as they are kept with a chat."""
+        return await self._run(lambda: _record(bench, self._settings))
+
+    async def find_baseline(self, loaded: ModelsLoaded, speculation: SpeculationSettings) -> Baseline | None:
+        """Return what was measured without drafts for the same models and settings; None if nothing was."""
+
+        def work() -> Baseline | None:
+            from localspec.session.baseline import find_baseline
+            from localspec.store.runs import Runs
+
+            try:
+                return find_baseline(Runs(self._opened()), loaded, speculation)
+            except LocalspecError:
+                return None
+
+        return await self._run(work)
+
+    async def close(self) -> None:
+        """Write what is waiting, and close the store."""
+
+        def work() -> None:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+
+        await self._run(work)
+        self._executor.shutdown(wait=False)
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except LocalspecError as error:
+                self._say_once(f"This chat is not kept: {error.message} {error.hint}")
+
+        self._executor.submit(guarded)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._executor, work)
+
+    def _opened(self) -> Database:
+        if self._database is None:
+            self._database = self._open_database()
+            for notice in self._database.notices:
+                self._tell(notice)
+        return self._database
+
+    def _chats(self) -> Chats:
+        from localspec.store.chats import Chats
+
+        return Chats(self._opened())
+
+    def _keeper_for(self, bench: Workbench) -> ChatKeeper:
+        if self._keeper is None:
+            try:
+                chats: Chats | None = self._chats()
+            except LocalspecError as error:
+                self._say_once(f"This chat is not kept: {error.message} {error.hint}")
+                chats = None
+            self._keeper = self._make_keeper(chats, _record(bench, self._settings), None)
+        elif bench != self._bench:
+            self._keeper.use(_record(bench, self._settings))
+        self._bench = bench
+        return self._keeper
+
+    def _make_keeper(self, chats: Chats | None, models: Record, chat_id: int | None) -> ChatKeeper:
+        from localspec.session.chat_keeping import ChatKeeper
+
+        return ChatKeeper(chats, models, self._tell, chat_id=chat_id)
+
+    def _say_once(self, text: str) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            self._tell(text)
+
+    def _tell(self, text: str) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._say, text)
+
+
+def _record(bench: Workbench, settings: Settings) -> Record:
+    from localspec.session.chat_record import models_record
+    from localspec.settings import ContextGroup, DraftGroup, SamplingGroup
+
+    if bench.target is None:
+        raise UsageError("No target model is chosen.", "Choose one on the Models screen.")
+    speculation = asdict(bench.speculation)
+    del speculation["verification"]
+    own = settings.draft.model_dump(include={"n_ctx", "n_gpu_layers", "type_k", "type_v"})
+    in_force = settings.model_copy(
+        update={
+            "draft": DraftGroup.model_construct(**{**own, **speculation}),
+            "sampling": SamplingGroup.model_construct(**asdict(bench.sampling)),
+            "context": ContextGroup.model_construct(**asdict(bench.context)),
+        }
+    )
+    draft = None if bench.draft is None else _found(bench.draft)
+    return models_record(_found(bench.target), draft, in_force, bench.speculation.method, "", bench.max_tokens)
+
+
+def _found(model: ChosenModel) -> FoundModel:
+    from localspec.catalog.found_model import FoundModel
+    from localspec.catalog.naming import existing_file
+
+    found = existing_file(str(model.path))
+    return found or FoundModel(model.name, model.path, (model.path,), "folder")

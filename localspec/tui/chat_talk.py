@@ -1,0 +1,190 @@
+"""One question after the other to the engine: load what is missing, set how to draft, ask, keep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from localspec.engine.events import (
+    Configured,
+    Event,
+    GenerationFinished,
+    GenerationStarted,
+    LoadProgress,
+    RoundFinished,
+)
+from localspec.engine.interface import Engine
+from localspec.engine.values import Message, SamplingSettings
+from localspec.errors import LocalspecError
+from localspec.session.conversation import Answer, Conversation
+from localspec.session.speed_probe import QUESTION, Probe, probe_speed
+from localspec.tui.chat_archive import ChatArchive
+from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn
+from localspec.tui.engine_room import EngineRoom
+from localspec.tui.state import Workbench
+
+_SEEDS = 2**32 - 1
+"""llama.cpp takes the number beyond for a random seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question, and what came before it."""
+
+    question: str
+    turns: tuple[ChatTurn, ...] = ()
+    is_anew: bool = False
+    """It takes the place of the last one that was asked."""
+    attempt: int = 0
+    """How often the same was asked before: each time has a seed of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How asking ended."""
+
+    snapshot: AnswerSnapshot
+    rounds: tuple[RoundFinished, ...] = ()
+    answer: Answer | None = None
+    """None if it did not end properly; what came of it is in the snapshot."""
+    error: LocalspecError | None = None
+    notice: str = ""
+    """Why tokens are not drafted as wished."""
+
+
+class ChatTalk:
+    """Asks. It runs in a worker, and cancelling that stops the answer.
+
+    Args:
+        room: owns the engine.
+        archive: keeps the chat.
+        clock: seconds, for the pace of snapshots.
+    """
+
+    def __init__(self, room: EngineRoom, archive: ChatArchive, clock: Callable[[], float]) -> None:
+        self._room = room
+        self._archive = archive
+        self._clock = clock
+        self._has_loose_question = False
+
+    async def load(self, bench: Workbench, on_load: Callable[[LoadProgress], None]) -> str:
+        """Load the bench's models, and return why tokens are not drafted as wished; empty if they are.
+
+        Raises:
+            LocalspecError: they cannot be loaded.
+        """
+        async with self._room.occupied("loading") as engine:
+            return await self._prepare(engine, bench, on_load)
+
+    async def ask(
+        self,
+        bench: Workbench,
+        asking: Asking,
+        on_load: Callable[[LoadProgress], None],
+        on_snapshot: Callable[[AnswerSnapshot], None],
+    ) -> Outcome:
+        """Return how the answer came out. Failures and cancelling are outcomes; nothing is raised."""
+        fold = AnswerFold(self._clock)
+        keeping = _Keeping(self._archive)
+        answer: Answer | None = None
+        notice = ""
+        failure: LocalspecError | None = None
+
+        def begin() -> None:
+            num_back = int(asking.is_anew) + int(self._has_loose_question)
+            self._archive.ask(bench, asking.question, num_back)
+            self._has_loose_question = True
+
+        def hear(piece: str) -> None:
+            # An answer that is asked for anew stays kept until there is something in its place.
+            if asking.is_anew and not keeping.has_text:
+                begin()
+            keeping.take(piece)
+
+        def observe(event: Event) -> None:
+            self._note(event)
+            if fold.observe(event):
+                keeping.flush()
+                on_snapshot(fold.snapshot())
+
+        try:
+            async with self._room.occupied("answering") as engine:
+                notice = await self._prepare(engine, bench, on_load)
+                if not asking.is_anew:
+                    begin()
+                conversation = Conversation(
+                    engine, _seeded(bench.sampling, asking.attempt), bench.max_tokens, turns=messages_of(asking.turns)
+                )
+                answer = await conversation.ask(asking.question, hear, on_event=observe)
+        except LocalspecError as error:
+            failure = error
+        except asyncio.CancelledError:
+            # Stopped before there was anything to stop gently.
+            pass
+        keeping.flush()
+        if keeping.has_text:
+            self._has_loose_question = False
+            if answer is not None:
+                self._archive.finish(answer)
+            else:
+                self._archive.give_up()
+        return Outcome(fold.snapshot(is_complete=True), fold.rounds, answer, failure, notice)
+
+    async def probe(
+        self, bench: Workbench, turns: tuple[ChatTurn, ...], on_load: Callable[[LoadProgress], None]
+    ) -> Probe:
+        """Measure one short answer off and on: to the last question, if there is one.
+
+        Raises:
+            LocalspecError: it cannot be measured.
+        """
+        question = Message("user", turns[-1].question) if turns else QUESTION
+        async with self._room.occupied("measuring") as engine:
+            await self._prepare(engine, bench, on_load)
+            return await probe_speed(
+                engine, bench.speculation, (*messages_of(turns[:-1]), question), bench.sampling, self._note
+            )
+
+    async def _prepare(self, engine: Engine, bench: Workbench, on_load: Callable[[LoadProgress], None]) -> str:
+        loaded = await self._room.load(bench, on_load)
+        state = self._room.state.speculation
+        if state is None or state.settings != bench.speculation:
+            conversation = Conversation(engine, bench.sampling, bench.max_tokens)
+            state = (await conversation.configure(bench.speculation)).speculation
+            self._room.note_speculation(state)
+        if bench.speculation.method == "off" or state.is_on:
+            return ""
+        return loaded.draft_failure or state.reason
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, GenerationStarted | GenerationFinished | Configured):
+            self._room.note_speculation(event.speculation)
+
+
+class _Keeping:
+    """Collects pieces of an answer, so that they are kept at the pace of snapshots and not of tokens."""
+
+    def __init__(self, archive: ChatArchive) -> None:
+        self._archive = archive
+        self._pieces: list[str] = []
+        self.has_text = False
+
+    def take(self, piece: str) -> None:
+        self.has_text = True
+        self._pieces.append(piece)
+
+    def flush(self) -> None:
+        if self._pieces:
+            self._archive.hear("".join(self._pieces))
+            self._pieces.clear()
+
+
+def messages_of(turns: Sequence[ChatTurn]) -> tuple[Message, ...]:
+    """Return what a conversation goes on with."""
+    pairs = ((Message("user", turn.question), Message("assistant", turn.text)) for turn in turns if turn.text)
+    return tuple(message for pair in pairs for message in pair)
+
+
+def _seeded(sampling: SamplingSettings, attempt: int) -> SamplingSettings:
+    return replace(sampling, seed=(sampling.seed + attempt) % _SEEDS) if attempt else sampling

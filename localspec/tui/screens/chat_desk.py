@@ -1,0 +1,335 @@
+"""The chat's workings: its turns, its one worker, and what that tells. Keys and dialogs are the screen's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+from textual.worker import Worker
+
+from localspec.engine.events import LoadProgress
+from localspec.errors import LocalspecError
+from localspec.metrics.live import LiveFigures
+from localspec.session.answer_line import AnswerFigures, answer_line, figures_of
+from localspec.session.baseline import Baseline
+from localspec.session.figures import rate_text
+from localspec.tui.chat_archive import ChatArchive
+from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn
+from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
+from localspec.tui.chat_words import idle_activity, loading_activity, welcome_text, work_activity
+from localspec.tui.plain import plain
+from localspec.tui.screens.base import ModeScreen
+from localspec.tui.state import EngineState, Workbench
+from localspec.tui.widgets.chat_activity import Activity, ChatActivity
+from localspec.tui.widgets.chat_panel import ChatPanel
+from localspec.tui.widgets.chat_prompt import ChatPrompt
+from localspec.tui.widgets.chat_transcript import ChatTranscript
+
+MAX_XRAYED = 4
+"""Newest answers whose rounds are held."""
+
+
+class ChatDesk(ModeScreen):
+    """One chat at a time. Its one worker talks to the engine; everything else only shows what that tells."""
+
+    MODE = "chat"
+
+    live: reactive[LiveFigures] = reactive(LiveFigures)
+    """Figures of the answer that comes, or came last."""
+    baseline: reactive[Baseline | None] = reactive(None)
+    """Measured without drafts, for the models and settings in force."""
+
+    class Progressed(Message):
+        """Something is going on; only the newest counts."""
+
+        def __init__(self, activity: Activity, snapshot: AnswerSnapshot | None = None) -> None:
+            super().__init__()
+            self.activity = activity
+            self.snapshot = snapshot
+
+        def can_replace(self, message: Message) -> bool:
+            """Say that an older one need not be seen."""
+            return isinstance(message, ChatDesk.Progressed)
+
+    class Ended(Message):
+        """The worker is done."""
+
+        def __init__(self, asking: Asking | None = None, outcome: Outcome | None = None, notice: str = "") -> None:
+            super().__init__()
+            self.asking = asking
+            self.outcome = outcome
+            self.notice = notice
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare an empty chat.
+
+        Args:
+            clock: seconds, for the pace of what is shown.
+        """
+        super().__init__()
+        self._clock = clock
+        self._turns: tuple[ChatTurn, ...] = ()
+        self._job: Worker[None] | None = None
+        self._is_stopping = False
+        self._is_editing = False
+        self._last: Outcome | None = None
+        self._probed: dict[object, Baseline] = {}
+        self._looked_up: object = None
+        self._said = ""
+        self._archive: ChatArchive | None = None
+        self._talk: ChatTalk | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """Yield transcript, prompt and panel."""
+        with Horizontal(id="chat-body"):
+            with Vertical(id="chat-main"):
+                yield ChatTranscript()
+                yield ChatActivity()
+                yield ChatPrompt()
+            yield ChatPanel().data_bind(ChatDesk.live, ChatDesk.baseline, ChatDesk.engine_state)
+
+    def on_mount(self) -> None:
+        """Make the way to the store; nothing is opened yet."""
+        services = self.host.services
+        self._archive = ChatArchive(services.open_database, services.settings, self._say)
+        self._talk = ChatTalk(self.host.room, self._archive, self._clock)
+        self._show_idle()
+
+    async def on_unmount(self) -> None:
+        """Write what is waiting."""
+        if self._archive is not None:
+            await self._archive.close()
+
+    @property
+    def transcript(self) -> ChatTranscript:
+        """What was said."""
+        return self.query_one(ChatTranscript)
+
+    @property
+    def prompt(self) -> ChatPrompt:
+        """Where the next question is written."""
+        return self.query_one(ChatPrompt)
+
+    @property
+    def archive(self) -> ChatArchive:
+        """The way to the store; there is one once the screen is mounted."""
+        assert self._archive is not None
+        return self._archive
+
+    @property
+    def talk(self) -> ChatTalk:
+        """The way to the engine."""
+        assert self._talk is not None
+        return self._talk
+
+    @property
+    def turns(self) -> tuple[ChatTurn, ...]:
+        """All questions with their answers."""
+        return self._turns
+
+    @property
+    def is_working(self) -> bool:
+        """Whether the worker is at it."""
+        return self._job is not None
+
+    # The worker.
+
+    async def _begin(self, asking: Asking) -> None:
+        if asking.is_anew:
+            await self.transcript.take_back()
+        await self.transcript.begin(asking.question, asking.turns)
+        self.live = LiveFigures()
+        self._start(self._answer(self.workbench, asking), work_activity(self.live))
+
+    def _start(self, job: Worker[None], activity: Activity) -> None:
+        self._job = job
+        self._is_stopping = False
+        self._show(activity)
+
+    @work(exclusive=True, group="talk", exit_on_error=False)
+    async def _answer(self, bench: Workbench, asking: Asking) -> None:
+        def on_snapshot(snapshot: AnswerSnapshot) -> None:
+            self.post_message(self.Progressed(work_activity(snapshot.live), snapshot))
+
+        outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot)
+        self.post_message(self.Ended(asking, outcome))
+
+    @work(exclusive=True, group="talk", exit_on_error=False)
+    async def _load(self, bench: Workbench) -> None:
+        notice = ""
+        try:
+            notice = await self.talk.load(bench, self._report_load())
+        except LocalspecError as error:
+            self.host.show_failure(error)
+        except asyncio.CancelledError:
+            notice = "Loading was stopped."
+        self.post_message(self.Ended(notice=notice))
+
+    @work(exclusive=True, group="talk", exit_on_error=False)
+    async def _probe(self, bench: Workbench) -> None:
+        notice = ""
+        try:
+            probe = await self.talk.probe(bench, self._turns, self._report_load())
+        except LocalspecError as error:
+            self.host.show_failure(error)
+        except asyncio.CancelledError:
+            notice = "Measuring was stopped."
+        else:
+            rates = rate_text(probe.off.decode_tps), rate_text(probe.on.decode_tps)
+            gain = "" if probe.speedup is None else f": {probe.speedup:.2f}x on this one answer"
+            notice = f"off {rates[0]}, on {rates[1]} tokens/s{gain}"
+            if probe.off.decode_tps is not None and (key := self._baseline_key()) is not None:
+                self._probed[key] = Baseline(probe.off.decode_tps, "a short probe")
+        self.post_message(self.Ended(notice=notice))
+
+    def _report_load(self) -> Callable[[LoadProgress], None]:
+        said_s = float("-inf")
+
+        def report(event: LoadProgress) -> None:
+            nonlocal said_s
+            if (now_s := self._clock()) - said_s >= SNAPSHOT_S:
+                said_s = now_s
+                self.post_message(self.Progressed(loading_activity(event)))
+
+        return report
+
+    # What the worker tells.
+
+    @on(Progressed)
+    async def _follow(self, event: Progressed) -> None:
+        if self._job is None:
+            return
+        if not self._is_stopping:
+            self._show(event.activity)
+        if event.snapshot is not None:
+            self.live = event.snapshot.live
+            await self.transcript.grow(event.snapshot)
+
+    @on(Ended)
+    async def _end(self, event: Ended) -> None:
+        self._job = None
+        self._is_stopping = False
+        if event.asking is not None and event.outcome is not None:
+            await self._take_outcome(event.asking, event.outcome)
+        if event.notice:
+            self._say(event.notice)
+        self._look_up_baseline()
+        self._show_idle()
+
+    async def _take_outcome(self, asking: Asking, outcome: Outcome) -> None:
+        snapshot = outcome.snapshot
+        self.live = snapshot.live
+        if outcome.error is not None:
+            self.host.show_failure(outcome.error)
+        if outcome.notice and outcome.notice != self._said:
+            self._say(f"Speculation is OFF: {outcome.notice}")
+        self._said = outcome.notice
+        if not snapshot.text:
+            await self._undo(asking, outcome)
+            return
+        self._last = outcome
+        turn = ChatTurn(
+            asking.question,
+            snapshot.text,
+            self._figures(outcome),
+            outcome.rounds,
+            snapshot.num_thinking,
+            asking.attempt,
+        )
+        self._turns = (*asking.turns, turn)
+        self._turns = (*(replace(old, rounds=()) for old in self._turns[:-MAX_XRAYED]), *self._turns[-MAX_XRAYED:])
+        await self.transcript.settle(turn)
+
+    async def _undo(self, asking: Asking, outcome: Outcome) -> None:
+        """Nothing came: what was there is there again, and the question is not lost."""
+        await self.transcript.show(self._turns, welcome_text(self.workbench, self.engine_state))
+        if not self.prompt.text:
+            self.prompt.put(asking.question)
+            self._is_editing = asking.is_anew
+        if outcome.answer is not None and outcome.answer.finish_reason != "cancelled":
+            self._say("The answer was empty.")
+
+    def _figures(self, outcome: Outcome) -> AnswerFigures:
+        snapshot = outcome.snapshot
+        if outcome.answer is None:
+            return AnswerFigures(snapshot.live.stats.num_tokens, snapshot.num_thinking, finish_reason="incomplete")
+        state = outcome.answer.speculation
+        is_same = state is not None and state == self.engine_state.speculation
+        return figures_of(outcome.answer, self.baseline if is_same else None, snapshot.num_thinking)
+
+    # What the app tells.
+
+    def watch_workbench(self) -> None:
+        """Follow what is chosen."""
+        if self._talk is not None and not self.is_working:
+            self._show_idle()
+
+    def watch_engine_state(self, state: EngineState) -> None:
+        """Follow the engine: other models or settings have another baseline."""
+        if self._talk is not None and not self.is_working:
+            self._show_idle()
+        if self._talk is not None and self._baseline_key() != self._looked_up and state.busy != "measuring":
+            self._look_up_baseline()
+
+    def on_screen_resume(self) -> None:
+        """Another screen may have measured meanwhile."""
+        if self._archive is not None:
+            self._look_up_baseline()
+
+    @work(exclusive=True, group="baseline", exit_on_error=False)
+    async def _look_up_baseline(self) -> None:
+        state = self.engine_state
+        self._looked_up = key = self._baseline_key()
+        if key is None or state.loaded is None or state.speculation is None:
+            self.baseline = None
+            return
+        found = self._probed.get(key) or await self.archive.find_baseline(state.loaded, state.speculation.settings)
+        self.baseline = found
+
+    def watch_baseline(self) -> None:
+        """What was just measured counts for the last answer, too."""
+        if self._last is None or not self._turns or self._job is not None:
+            return
+        figures = self._figures(self._last)
+        if figures != self._turns[-1].figures and figures.speedup is not None:
+            self._turns = (*self._turns[:-1], replace(self._turns[-1], figures=figures))
+            self.transcript.show_line(answer_line(figures))
+
+    def _baseline_key(self) -> object:
+        state = self.engine_state
+        if state.loaded is None or state.speculation is None or not state.speculation.is_on:
+            return None
+        return state.loaded.target, state.loaded.draft, state.speculation.settings
+
+    # What is shown.
+
+    async def _take_up(self, turns: tuple[ChatTurn, ...]) -> None:
+        self._turns, self._last, self._is_editing = turns, None, False
+        self.live = LiveFigures()
+        for turn in turns:
+            self.prompt.remember(turn.question)
+        await self.transcript.show(turns, welcome_text(self.workbench, self.engine_state))
+        self._show_idle()
+        self.prompt.focus()
+
+    def _is_refused(self) -> bool:
+        if self._job is not None:
+            self._say("The engine is at work. Esc stops it.")
+        return self._job is not None
+
+    def _show_idle(self) -> None:
+        self._show(idle_activity(self.workbench, self.engine_state, self._is_editing))
+        self.transcript.welcome(welcome_text(self.workbench, self.engine_state))
+
+    def _show(self, activity: Activity) -> None:
+        self.query_one(ChatActivity).activity = activity
+
+    def _say(self, text: str) -> None:
+        self.notify(str(plain(text)), markup=False)

@@ -1,0 +1,58 @@
+"""The live panel beside a chat: speed over time above, figures below."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from localspec.metrics.live import LiveFigures
+from localspec.session.baseline import Baseline
+from localspec.session.figures import rate_text
+from localspec.tui.state import EngineState
+from localspec.tui.widgets.chat_figures import ChatFigures
+from localspec.tui.widgets.line_chart import LineChart, Series
+
+
+class ChatPanel(VerticalScroll, can_focus=False):
+    """Takes the figures, and hands them down."""
+
+    live: reactive[LiveFigures] = reactive(LiveFigures)
+    """Of the answer that comes, or came last."""
+    baseline: reactive[Baseline | None] = reactive(None)
+    """Measured speed without drafts."""
+    engine_state: reactive[EngineState] = reactive(EngineState)
+    """What the engine has."""
+
+    def compose(self) -> ComposeResult:
+        """Yield chart and figures."""
+        yield Static("tokens/s", markup=False, classes="chart-title")
+        yield LineChart()
+        yield ChatFigures().data_bind(ChatPanel.live, ChatPanel.baseline, ChatPanel.engine_state)
+
+    def on_mount(self) -> None:
+        """Set what does not change."""
+        chart = self.query_one(LineChart)
+        chart.x_label = "s"
+        chart.has_legend = False
+
+    def watch_live(self, live: LiveFigures) -> None:
+        """Draw the speeds."""
+        if self.is_mounted:
+            self._title()
+            chart = self.query_one(LineChart)
+            chart.x_range = (0.0, max(1.0, live.speed[-1][0])) if live.speed else None
+            chart.series = (Series("decode", live.speed),)
+
+    def watch_baseline(self, baseline: Baseline | None) -> None:
+        """Draw the baseline."""
+        if self.is_mounted:
+            self._title()
+            self.query_one(LineChart).baseline = None if baseline is None else baseline.decode_tps
+
+    def _title(self) -> None:
+        text = f"{rate_text(self.live.now_tps)} tokens/s now"
+        if self.baseline is not None:
+            text += f"   ╌╌ off {rate_text(self.baseline.decode_tps)}"
+        self.query_one(".chart-title", Static).update(text)

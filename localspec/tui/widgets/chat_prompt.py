@@ -1,0 +1,122 @@
+"""Where a question is written: enter sends it, and earlier ones come back at the edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.events import Key
+from textual.message import Message
+from textual.widgets import TextArea
+
+MAX_HISTORY = 200
+
+_NEW_LINE = frozenset({"ctrl+j", "shift+enter", "alt+enter"})
+
+
+_OF_THE_SCREEN = frozenset({"ctrl+e", "ctrl+k", "ctrl+y", "pageup", "pagedown"})
+"""Keys of a text area that the chat uses for something else."""
+
+
+def _own_bindings() -> list[BindingType]:
+    """Return the bindings of a text area, without the keys that it gives up."""
+    own: list[BindingType] = []
+    for binding in TextArea.BINDINGS:
+        if isinstance(binding, Binding):
+            keys = [key for key in binding.key.split(",") if key not in _OF_THE_SCREEN]
+            if keys:
+                own.append(replace(binding, key=",".join(keys)))
+    return own
+
+
+class ChatPrompt(TextArea, inherit_bindings=False):
+    """A text area of a few lines with a history."""
+
+    DEFAULT_CSS = """
+    ChatPrompt {
+        height: auto; min-height: 3; max-height: 10; padding: 0 1;
+        border: round $surface-lighten-2; background: $background;
+        &:focus { border: round $accent; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *_own_bindings(),
+        Binding("enter", "send", "Send", id="chat.send", tooltip="Ask this", show=False),
+        Binding(
+            "ctrl+j,shift+enter,alt+enter",
+            "new_line",
+            "New line",
+            id="chat.new_line",
+            tooltip="Begin a line",
+            show=False,
+        ),
+    ]
+
+    @dataclass
+    class Sent(Message):
+        """A question is to be asked."""
+
+        text: str
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        super().__init__(
+            soft_wrap=True,
+            compact=False,
+            highlight_cursor_line=False,
+            placeholder="Ask something. Enter sends, ctrl+j begins a line, up brings back earlier questions.",
+        )
+        self._history: list[str] = []
+        self._place = 0
+        self._draft = ""
+
+    def remember(self, question: str) -> None:
+        """Take a question into the history."""
+        if question and (not self._history or self._history[-1] != question):
+            self._history = [*self._history[1 - MAX_HISTORY :], question]
+        self._place = len(self._history)
+
+    def put(self, text: str) -> None:
+        """Put a text in place of what is there, the cursor behind it."""
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+
+    async def _on_key(self, event: Key) -> None:
+        # The base class would insert a line break at enter before any binding is asked.
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.action_send()
+        elif event.key in _NEW_LINE:
+            event.stop()
+            event.prevent_default()
+            self.action_new_line()
+
+    def action_send(self) -> None:
+        """Send what is written, if it is anything. Whoever takes it empties the prompt."""
+        if self.text.strip():
+            self.post_message(self.Sent(self.text.strip("\n")))
+
+    def action_new_line(self) -> None:
+        """Begin a line."""
+        self.replace("\n", *self.selection)
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        """Go up, from the first line to the question before."""
+        if not select and self.navigator.is_first_wrapped_line(self.cursor_location) and self._place > 0:
+            if self._place == len(self._history):
+                self._draft = self.text
+            self._place -= 1
+            self.put(self._history[self._place])
+        else:
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        """Go down, from the last line to the question after."""
+        is_last = self.navigator.is_last_wrapped_line(self.cursor_location)
+        if not select and is_last and self._place < len(self._history):
+            self._place += 1
+            self.put(self._draft if self._place == len(self._history) else self._history[self._place])
+        else:
+            super().action_cursor_down(select)
