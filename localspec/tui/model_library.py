@@ -93,7 +93,8 @@ async def find_drafts(
 
     name = entry.found.name
     if entry.facts is None:
-        return Drafts(name, failure="Its header could not be read, so nothing is known of its drafts.")
+        unread = "could not be read" if entry.failure else "is not read yet"
+        return Drafts(name, failure=f"Its header {unread}, so nothing is known of its drafts.")
     if entry.facts.draft_only is not None:
         return Drafts(name, failure=f"It is a {entry.facts.draft_only} head: it drafts, and nothing drafts for it.")
     notes: list[str] = []

@@ -219,7 +219,7 @@ class ModelsScreen(ModelsStock):
         name = "" if row is None else row.name
         if name != self.drafts.target:
             self.workers.cancel_group(self, "drafts")
-            self.drafts = Drafts(name, activity="" if row is None else "looking for drafts")
+            self.drafts = Drafts(name)
         self._settle()
 
     def _settle(self) -> None:
@@ -369,13 +369,14 @@ class ModelsScreen(ModelsStock):
 
     def action_stop(self) -> None:
         """Stop what is going on; else leave the filter."""
-        if self.activity or self.library.activity or self.drafts.activity:
+        search = self.query_one("#filter", Input)
+        if not search.has_focus and (self.activity or self.library.activity or self.drafts.activity):
             for group in ("library", "drafts", "demo", "choice"):
                 self.workers.cancel_group(self, group)
             self.activity = ""
             self.library = replace(self.library, activity="")
             self.drafts = replace(self.drafts, activity="", notes=("Stopped; r looks again.",))
         elif self.has_class("-filtering"):
-            self.query_one("#filter", Input).value = ""
+            search.value = ""
             self.remove_class("-filtering")
             self.table.focus()

@@ -36,7 +36,7 @@ def hub_lines(browsing: Browsing, row: OfferRow | None) -> list[Content]:
     if browsing.failure:
         lines.append(Content.assemble(("! ", "bold $text-error"), one_line(browsing.failure)))
         if browsing.hint:
-            lines.append(Content.styled(one_line(browsing.hint), "$text-muted"))
+            lines.append(Content.styled(one_line(browsing.hint), "dim"))
     if browsing.activity:
         lines.append(Content.styled(f"{one_line(browsing.activity)} …", "$text-accent"))
     if browsing.told:
@@ -50,7 +50,7 @@ def hub_lines(browsing: Browsing, row: OfferRow | None) -> list[Content]:
     elif not lines:
         none = f"The Hub has no GGUF model for {browsing.words!r}. Try fewer words, such as a family and a size."
         text = none if browsing.words and not browsing.hits else "" if browsing.hits else START
-        lines.append(Content.styled(one_line(text), "$text-muted"))
+        lines.append(Content.styled(one_line(text), "dim"))
     return lines
 
 
@@ -86,18 +86,16 @@ def _planned(planned: PlannedFetch) -> list[Content]:
     lines = []
     for role, part in zip(("target", "draft"), plan.parts, strict=False):
         missing = f"{bytes_text(part.missing_bytes)} to fetch" if part.missing_bytes else "all here"
-        lines.append(Content.assemble((f"{role:<7}", "$text-muted"), (one_line(part.label), "bold"), f"  {missing}"))
+        lines.append(Content.assemble((f"{role:<7}", "dim"), (one_line(part.label), "bold"), f"  {missing}"))
     if plan.draft_here:
-        lines.append(
-            Content.assemble(("draft  ", "$text-muted"), (one_line(plan.draft_here), "bold"), "  here already")
-        )
+        lines.append(Content.assemble(("draft  ", "dim"), (one_line(plan.draft_here), "bold"), "  here already"))
     if planned.fit is not None:
         badge, colour = BADGES[planned.fit.verdict]
         lines.append(Content.assemble((badge, colour), "  ", one_line(planned.fit.sentence)))
     if plan.verdict is not None:
         lines += [Content(one_line(f"note: {note}")) for note in plan.verdict.notes]
     if plan.remark:
-        lines.append(Content.styled(one_line(plan.remark), "$text-muted"))
-    lines += [Content.styled(one_line(f"note: {note}"), "$text-muted") for note in planned.notes]
+        lines.append(Content.styled(one_line(plan.remark), "dim"))
+    lines += [Content.styled(one_line(f"note: {note}"), "dim") for note in planned.notes]
     both = "Enter fetches both, o only the target, Esc neither." if plan.draft is not None else ""
     return [Content.styled(both or "Enter fetches it, Esc does not.", "bold"), *lines]

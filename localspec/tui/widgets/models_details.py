@@ -25,7 +25,7 @@ class ModelsDetails(Widget):
     def render(self) -> Content:
         """Return the lines."""
         if self.row is None:
-            return Content.styled("No model is selected.", "$text-muted")
+            return Content.styled("No model is selected.", "dim")
         return details_content(self.row)
 
 
@@ -36,9 +36,9 @@ def details_content(row: ModelRow) -> Content:
     if entry.failure:
         lines.append(Content.assemble(("cannot be used: ", "bold $text-error"), one_line(entry.failure)))
         if entry.hint:
-            lines.append(Content.styled(one_line(entry.hint), "$text-muted"))
+            lines.append(Content.styled(one_line(entry.hint), "dim"))
     elif entry.facts is None:
-        lines.append(Content.styled("its header is being read", "$text-muted"))
+        lines.append(Content.styled("its header is not read yet", "dim"))
     for name, value in fact_rows(entry):
-        lines.append(Content.assemble((f"{name:<{_NAME_WIDTH}}", "$text-muted"), one_line(value)))
+        lines.append(Content.assemble((f"{name:<{_NAME_WIDTH}}", "dim"), one_line(value)))
     return Content("\n").join(lines)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from localspec.catalog.hub.partials import Partial
 
 _WORDS: dict[TransferStatus, tuple[str, str]] = {
-    "queued": ("· waiting", "$text-muted"),
+    "queued": ("· waiting", "dim"),
     "running": ("▶ fetching", "$text-accent"),
     "paused": ("‖ paused", "$text-warning"),
     "done": ("✓ here", "$text-success"),
@@ -96,11 +96,11 @@ def _transfer(item: Transfer) -> Content:
     head = Content.assemble((word, colour), "  ", (one_line(item.label), "bold"))
     if item.failure:
         hint = f" {item.hint}" if item.hint else ""
-        return Content("\n").join([head, Content.styled(one_line(f"{item.failure}{hint}"), "$text-muted")])
+        return Content("\n").join([head, Content.styled(one_line(f"{item.failure}{hint}"), "dim")])
     done = 0 if progress is None else progress.all_done_bytes
     total = item.offer.size_bytes if progress is None else progress.all_total_bytes
     if item.status == "done":
-        return Content("\n").join([head, Content.styled(bytes_text(total or None), "$text-muted")])
+        return Content("\n").join([head, Content.styled(bytes_text(total or None), "dim")])
     parts = [_bar(done, total), f"{bytes_text(done)} of {bytes_text(total or None)}"]
     if item.status == "running" and progress is not None:
         parts.append(f"{bytes_text(int(progress.speed))}/s" if progress.speed is not None else f"{DASH} /s")

@@ -87,9 +87,9 @@ def candidate_content(candidate: Candidate) -> Content:
     why = candidate.refusal or candidate.reason
     lines = [head, Content.assemble(status, *([("  ", ""), ("  ".join(facts), "")] if facts else []))]
     if why:
-        lines.append(Content.styled(one_line(why), "$text-muted"))
+        lines.append(Content.styled(one_line(why), "dim"))
     if candidate.notes:
-        lines.append(Content.styled(one_line(candidate.notes), "$text-muted"))
+        lines.append(Content.styled(one_line(candidate.notes), "dim"))
     return Content("\n").join(lines)
 
 
@@ -101,4 +101,4 @@ def _status(candidate: Candidate) -> tuple[str, str]:
 
 
 def _said(text: str) -> Option:
-    return Option(Content.styled(one_line(text), "$text-muted"), disabled=True)
+    return Option(Content.styled(one_line(text), "dim"), disabled=True)

@@ -26,8 +26,8 @@ WIDTHS: dict[Column, int] = {
     "where": 9,
 }
 _MARK_WIDTH = 2
-_LEAST_NAME_WIDTH = 24
-_LEAVING: tuple[Column, ...] = ("architecture", "where", "context", "quantisation", "parameters")
+_LEAST_NAME_WIDTH = 28
+_LEAVING: tuple[Column, ...] = ("where", "architecture", "context", "quantisation", "parameters")
 """What goes first where there is no room."""
 
 
