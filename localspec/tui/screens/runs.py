@@ -177,6 +177,10 @@ class RunsScreen(RunsErrands, RunsMeasuring):
         self.run_list.runs = history.runs
         self.query_one(RunsProfiles).profiles = history.profiles
         self.refresh_bindings()
+        here = self.run_list.highlighted
+        if here is not None and here.state == "running":
+            # Its line may be the same, and its trials more.
+            self._read(here)
         if history.runs and was_empty and self.is_on_runs and self.is_current:
             self.run_list.table.focus()
         elif not history.runs and self.is_on_runs and self.is_current:

@@ -41,17 +41,25 @@ class RunsDetails(VerticalScroll):
         Binding("k", "scroll_up", "Up", show=False),
     ]
 
+    _shown: RunDetails | None = None
+
     async def show(self, details: RunDetails | None) -> None:
-        """Show a run; None for none."""
+        """Show a run; None for none. One that is shown already stays where it is scrolled to."""
+        if details == self._shown and details is not None:
+            return
+        is_other = details is None or self._shown is None or details.summary.id != self._shown.summary.id
+        self._shown = details
         # One repaint instead of two.
         with self.app.batch_update():
             await self.remove_children()
             if details is not None:
                 await self.mount_all(_blocks(details))
-        self.scroll_home(animate=False)
+        if is_other:
+            self.scroll_home(animate=False)
 
     async def say(self, text: str) -> None:
         """Show a sentence in place of a run."""
+        self._shown = None
         with self.app.batch_update():
             await self.remove_children()
             await self.mount(Static(plain_line(text), markup=False, classes="muted"))

@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.widgets import DataTable, Input, Static
 
 from localspec.store.values import RunSummary
-from localspec.tui.runs.rows import filtered, pair_speedups, run_row, run_table
+from localspec.tui.runs.rows import RunTable, filtered, pair_speedups, run_row, run_table
 from localspec.tui.widgets.runs_trend import RunsTrend
 
 MARK = "\N{CHECK MARK}"
@@ -51,6 +51,7 @@ class RunsList(Vertical):
         super().__init__()
         self._shown: tuple[RunSummary, ...] = ()
         self._wanted: int | None = None
+        self._drawn: tuple[RunTable, tuple[RunSummary, ...], tuple[int, ...]] | None = None
 
     def compose(self) -> ComposeResult:
         """Yield filter, table and trend."""
@@ -140,11 +141,18 @@ class RunsList(Vertical):
         if not self.is_mounted:
             return
         table, before = self.table, self.highlighted
-        wanted = self._wanted if self._wanted is not None else None if before is None else before.id
+        here = None if before is None else before.id
+        wanted = here if self._wanted is None else self._wanted
+        if wanted == here:
+            self._wanted = None
         place = table.cursor_row
         self._shown = filtered(self.runs, self.query_one(Input).value)
         # The mark's column and the bar for scrolling take their share.
         found = run_table(tuple(map(run_row, self._shown)), table.size.width - 5)
+        drawn = found, self._shown, self.marked
+        if drawn == self._drawn and wanted == here:
+            return
+        self._drawn = drawn
         with self.app.batch_update():
             table.clear(columns=True)
             table.add_column(Text(""), width=1)
