@@ -104,6 +104,8 @@ def _machine(examination: Examination) -> list[tuple[str, str]]:
     host, build = examination.profile.host, examination.build
     threads = "" if host.logical_cores == host.physical_cores else f" ({host.logical_cores} logical)"
     limit = " (this container's or service's limit)" if host.is_memory_limited else ""
+    if host.process_limit:
+        limit = f" (this process's limit, {host.process_limit})"
     rows = [
         ("system", f"{host.os}, {host.machine}"),
         ("processor", host.cpu_name or "unknown"),

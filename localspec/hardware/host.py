@@ -13,6 +13,7 @@ import psutil
 
 from localspec.hardware.cgroup import read_cgroup_limits
 from localspec.hardware.cores import read_cores
+from localspec.hardware.process_limits import read_process_limit
 
 PowerSource = Literal["mains", "battery", "no_battery", "unknown"]
 """`no_battery`: the system reports none, as on desktops and virtual machines."""
@@ -34,16 +35,18 @@ class Host:
     machine_logical_cores: int
     """Hardware threads of the whole machine, allowed or not."""
     memory_total_bytes: int
-    """What this process may have: the machine's memory, or the control group's limit if that is less."""
+    """What this process may have: the machine's memory, or a limit of its control group or its own if that is less."""
     memory_available_bytes: int
     """What can still be taken without swapping, likewise."""
     is_memory_limited: bool
-    """A control group's limit is less than the machine's memory."""
+    """Such a limit is less than the machine's memory."""
     swap_used_bytes: int
     power: PowerSource
     battery_percent: float | None
     load_average: tuple[float, float, float] | None
     """Runnable processes over 1, 5 and 15 minutes on the whole machine; None on Windows."""
+    process_limit: str = ""
+    """The limit that memory_total_bytes is, where it is one of the process, such as `ulimit -v`; empty otherwise."""
 
 
 def read_host() -> Host:
@@ -51,7 +54,14 @@ def read_host() -> Host:
     cores = read_cores()
     limits = read_cgroup_limits()
     memory = psutil.virtual_memory()
-    limit, left = limits.memory_bytes, limits.memory_left_bytes
+    total = memory.total if limits.memory_bytes is None else min(limits.memory_bytes, memory.total)
+    available = (
+        memory.available if limits.memory_left_bytes is None else min(limits.memory_left_bytes, memory.available)
+    )
+    own = read_process_limit()
+    is_own = own is not None and own.memory_bytes < total
+    if own is not None:
+        total, available = min(total, own.memory_bytes), min(available, own.left_bytes)
     power, percent = read_power()
     return Host(
         os=f"{platform.system()} {platform.release()}".strip(),
@@ -60,13 +70,14 @@ def read_host() -> Host:
         physical_cores=cores.physical,
         logical_cores=cores.logical,
         machine_logical_cores=cores.machine_logical,
-        memory_total_bytes=memory.total if limit is None else min(limit, memory.total),
-        memory_available_bytes=memory.available if left is None else min(left, memory.available),
-        is_memory_limited=limit is not None and limit < memory.total,
+        memory_total_bytes=total,
+        memory_available_bytes=available,
+        is_memory_limited=total < memory.total,
         swap_used_bytes=_swap_used_bytes(),
         power=power,
         battery_percent=percent,
         load_average=os.getloadavg() if hasattr(os, "getloadavg") else None,
+        process_limit=own.name if own is not None and is_own else "",
     )
 
 

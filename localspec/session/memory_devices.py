@@ -34,8 +34,11 @@ def reported_devices(devices: Sequence[DeviceInfo]) -> tuple[Device, ...]:
 
 
 def host_memory(host: Host, system: str = platform.system()) -> HostMemory:
-    """Return the host's memory within the limits of the control group."""
-    return HostMemory(host.memory_total_bytes, host.memory_available_bytes, system)
+    """Return the host's memory within the limits of the control group and of the process."""
+    limit = "this container's or service's limit" if host.is_memory_limited else ""
+    if host.process_limit:
+        limit = f"this process's limit ({host.process_limit})"
+    return HostMemory(host.memory_total_bytes, host.memory_available_bytes, system, limit)
 
 
 async def machine_devices(
