@@ -75,7 +75,10 @@ def hypothetical_plan_devices(
     if not devices:
         raise UsageError("No device is described.", "Name at least one, such as --device “RTX 4070:12GiB”.")
     if len(devices) > MAX_HYPOTHETICAL:
-        raise UsageError(f"llama.cpp uses at most {MAX_HYPOTHETICAL} devices.", "Describe fewer.")
+        raise UsageError(
+            f"{len(devices)} devices are too many: llama.cpp uses at most {MAX_HYPOTHETICAL} beside the processor.",
+            "Describe fewer.",
+        )
     unified = next((device for device in devices if device.is_unified), None)
     if unified is not None and len(devices) > 1:
         raise UsageError(
@@ -178,7 +181,7 @@ def _host(host: HostMemory, reserve_bytes: int, is_shared: bool, notes: Sequence
         total_bytes=total_bytes,
         free_bytes=min(max(0, host.available_bytes), total_bytes),
         reserve_bytes=reserve_of(total_bytes, reserve_bytes, is_shared),
-        note=" ".join(notes),
+        note=" ".join([*notes, f"No more because of {host.limit}."] if host.limit else notes),
     )
 
 

@@ -20,8 +20,8 @@ HOST = "CPU"
 MIN_DEVICE_BYTES = 64 << 20
 MAX_DEVICE_BYTES = 16 << 40
 MAX_NAME = 60
-MAX_HYPOTHETICAL = 16
-"""llama.cpp's own limit (LLAMA_MAX_DEVICES)."""
+MAX_HYPOTHETICAL = 15
+"""ggml computes with at most 16 backends at a time (GGML_SCHED_MAX_BACKENDS), and the processor is one of them."""
 
 _LARGE_SHARE_BYTES = 36 * GIB
 """Above this much unified memory macOS lets the GPU have 3/4 of it, up to it 2/3."""
@@ -70,11 +70,13 @@ class HostMemory:
     """Memory of the machine itself."""
 
     total_bytes: int
-    """What this process may have: of the machine, or of its control group."""
+    """What this process may have: of the machine, or of a limit on it."""
     available_bytes: int
     """What can still be taken without swapping."""
     system: str = "Linux"
     """As platform.system() names it: Linux, Darwin or Windows."""
+    limit: str = ""
+    """What limits it, where it is less than the machine's, such as `ulimit -v`; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

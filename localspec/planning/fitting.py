@@ -32,6 +32,11 @@ class Trial:
         """Positions of the target's context, as llama.cpp pads them."""
         return self.footprint.target.n_ctx
 
+    @property
+    def keeps_experts(self) -> bool:
+        """Whether the target has experts, and they are to stay in host memory."""
+        return self.target.experts_on_cpu and self.footprint.target.num_experts > 0
+
     def num_layers(self, role: ModelRole) -> int:
         """Return how many layers a model has, its output layer counted; 0 without that model."""
         footprint = self.footprint.target if role == "target" else self.footprint.draft

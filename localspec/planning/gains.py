@@ -93,7 +93,7 @@ async def _more_layers(fitting: Fitting, basis: Basis, changed: Wishes) -> Gain 
     decision, target = basis.decision, basis.decision.placed.trial.target
     if decision.verdict != "FITS_WITH_PARTIAL_OFFLOAD" or basis.wishes.target.n_gpu_layers >= 0:
         return None
-    if target.n_gpu_layers < 0 or target.experts_on_cpu:
+    if target.n_gpu_layers < 0 or decision.placed.trial.keeps_experts:
         return None
     at_plan = at_context(changed, decision.n_ctx)
     whole = await fitting.trial(at_plan)

@@ -19,10 +19,14 @@ def is_size(text: str) -> bool:
 def parse_size(text: str) -> int:
     """Return the bytes that `12GiB`, `12G` (both binary), `12GB` (decimal) or `1.5 TiB` stands for, rounded down.
 
+    A zero needs no unit.
+
     Raises:
         UsageError: it is not a number with a unit.
     """
     match = _SIZE.fullmatch(text.strip())
+    if text.strip() == "0":
+        return 0
     if match is None:
         shown = text.strip()[:40]
         raise UsageError(

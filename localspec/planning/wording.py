@@ -78,7 +78,7 @@ def excess_words(trial: Trial, devices: Sequence[PlanDevice]) -> str:
 def offload_words(trial: Trial) -> str:
     """Return what lies on GPUs, such as `30 of 37 layers of the target and the whole draft on the GPU`."""
     target = _layers(trial.target.n_gpu_layers, trial.num_layers("target"), "target")
-    if trial.target.experts_on_cpu:
+    if trial.keeps_experts:
         target += " but its experts"
     if trial.draft is None:
         return f"{target} on the GPU"
@@ -91,12 +91,16 @@ def is_partial(trial: Trial) -> bool:
     layers = [(trial.target.n_gpu_layers, trial.num_layers("target"))]
     if trial.draft is not None:
         layers.append((trial.draft.n_gpu_layers, trial.num_layers("draft")))
-    return trial.target.experts_on_cpu or any(0 <= on_gpu < num_layers for on_gpu, num_layers in layers)
+    return trial.keeps_experts or any(0 <= on_gpu < num_layers for on_gpu, num_layers in layers)
 
 
 def plan_notes(trial: Trial) -> tuple[str, ...]:
     """Return what a person should know of the figures and of the contexts."""
     found: list[str] = []
+    if trial.target.experts_on_cpu and not trial.keeps_experts:
+        found.append(
+            "The target is no mixture and has no experts, so that keeping them in host memory changes nothing."
+        )
     models = (("target", trial.target, trial.footprint.target), ("draft", trial.draft, trial.footprint.draft))
     for role, placement, model in models:
         if model is None:

@@ -8,8 +8,9 @@ context and memory pools, the workspace of cuBLAS.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from localspec.engine.llama import ggml
 from localspec.engine.llama.ggml_structs import Tensor
@@ -34,8 +35,27 @@ _METAL_DEQUANTISED = frozenset({"q4_0", "q4_1", "q5_0", "q5_1", "q8_0"})
 _METAL_QUERIES, _METAL_POSITIONS = 8, 64
 """OP_FLASH_ATTN_EXT_NQPSG and _NCPSG; of its vector kernel 1 and 32."""
 _METAL_GROUPS = 32
+_METAL_SCRATCH = frozenset({"FLASH_ATTN_EXT", "MUL_MAT_ID", "CUMSUM", "ARGSORT", "TOP_K"})
+"""Operations that need more than their result."""
 _METAL_SCALES_BYTES = 8 + 256 * 4
 """Two factors and N_MM_NPART_AMAX of them, behind the result of a matrix product with experts."""
+
+# llama.cpp asks ten thousand times for each context, nearly always about operations that need nothing special. To look
+# at all of memory as one array is by far the fastest way to read a field of a C structure.
+_INTS = (ctypes.c_int32 * (1 << 48)).from_address(0)
+_TYPE, _OP = Tensor.type.offset // 4, Tensor.op.offset // 4
+
+
+class _ByNumber(dict[int, bool]):
+    """What holds for an operation or a type, asked once for each number that occurs."""
+
+    def __init__(self, test: Callable[[int], bool]) -> None:
+        super().__init__()
+        self._test = test
+
+    def __missing__(self, number: int) -> bool:
+        found = self[number] = self._test(number)
+        return found
 
 
 class BackendRules(Protocol):
@@ -49,19 +69,19 @@ class BackendRules(Protocol):
     def has_pinned_memory(self) -> bool:
         """Whether it offers host memory that its copies are fast from."""
 
-    def alloc_bytes(self, tensor: Tensor, address: int) -> int:
-        """Return what a tensor takes, with what its operation needs for itself."""
+    def alloc_bytes(self, address: int) -> int:
+        """Return what the tensor at an address takes, with what its operation needs for itself."""
 
-    def can_compute(self, tensor: Tensor) -> bool:
-        """Return whether an operation runs on it; others fall back to the CPU."""
+    def can_compute(self, address: int) -> bool:
+        """Return whether the operation at an address runs on it; others fall back to the CPU."""
 
-    def wants(self, tensor: Tensor, address: int) -> bool:
+    def wants(self, address: int) -> bool:
         """Return whether it computes an operation whose weights lie in host memory."""
 
 
 def num_bytes(address: int) -> int:
     """Return the bytes of a tensor's data, as ggml counts them."""
-    return int(ggml.symbol("ggml_nbytes", ctypes.c_size_t, (ctypes.c_void_p,))(address))
+    return _counted_bytes()(address)
 
 
 class CudaRules:
@@ -70,20 +90,26 @@ class CudaRules:
     alignment = 128
     has_pinned_memory = True
 
-    def alloc_bytes(self, tensor: Tensor, address: int) -> int:
+    def alloc_bytes(self, address: int) -> int:
         """Return what a tensor takes: rows of quantised ones are padded; attention keeps F16 copies of K and V."""
-        size = num_bytes(address)
-        if _op_name(tensor.op) == "FLASH_ATTN_EXT":
+        size = _counted_bytes()(address)
+        word = address >> 2
+        is_attention = _IS_ATTENTION[_INTS[word + _OP]]
+        if not is_attention and not _IS_QUANTISED[_INTS[word + _TYPE]]:
+            return size
+        tensor = Tensor.from_address(address)
+        if is_attention:
             size = _cuda_attention(tensor, size)
         rest = tensor.ne[0] % _CUDA_ROW
-        if rest and _is_quantised(tensor.type):
+        if rest and _IS_QUANTISED[tensor.type]:
             size += _row_bytes(tensor.type, _CUDA_ROW - rest)
         return size
 
-    def can_compute(self, tensor: Tensor) -> bool:
+    def can_compute(self, address: int) -> bool:
         """Return whether there is a kernel; of attention there is none for some head sizes and KV types."""
-        if _op_name(tensor.op) != "FLASH_ATTN_EXT":
+        if not _IS_ATTENTION[_INTS[(address >> 2) + _OP]]:
             return True
+        tensor = Tensor.from_address(address)
         query, key, value, mask = _attention_sources(tensor)
         if not {ggml.type_name(key.type), ggml.type_name(value.type)} <= _CUDA_KV_TYPES:
             return False
@@ -99,8 +125,9 @@ class CudaRules:
         group = heads // kv_heads
         return group >= 2 and group % multiple == 0 and mask is not None and key.ne[1] % _CUDA_KV_STRIDE == 0
 
-    def wants(self, tensor: Tensor, address: int) -> bool:
+    def wants(self, address: int) -> bool:
         """Return whether the operation has enough rows."""
+        tensor = Tensor.from_address(address)
         match _op_name(tensor.op):
             case "GET_ROWS":
                 return False
@@ -119,10 +146,14 @@ class MetalRules:
     alignment = 32
     has_pinned_memory = False
 
-    def alloc_bytes(self, tensor: Tensor, address: int) -> int:
+    def alloc_bytes(self, address: int) -> int:
         """Return what a tensor takes, with the scratch that Metal reserves behind some results."""
-        size = num_bytes(address)
-        match _op_name(tensor.op):
+        size = _counted_bytes()(address)
+        number = _INTS[(address >> 2) + _OP]
+        if not _HAS_METAL_SCRATCH[number]:
+            return size
+        tensor = Tensor.from_address(address)
+        match _op_name(number):
             case "FLASH_ATTN_EXT":
                 return size + _metal_attention(tensor)
             case "MUL_MAT_ID":
@@ -130,17 +161,16 @@ class MetalRules:
                 return size + int(4 * num_experts * (1 + num_tokens)) + _METAL_SCALES_BYTES
             case "CUMSUM" | "ARGSORT":
                 return 2 * size
-            case "TOP_K":
-                return 2 * 4 * _num_elements(_source(tensor, 0))
             case _:
-                return size
+                return 2 * 4 * _num_elements(_source(tensor, 0))
 
-    def can_compute(self, tensor: Tensor) -> bool:
+    def can_compute(self, address: int) -> bool:
         """Return True."""
         return True
 
-    def wants(self, tensor: Tensor, address: int) -> bool:
+    def wants(self, address: int) -> bool:
         """Return whether it is a matrix product with enough rows."""
+        tensor = Tensor.from_address(address)
         match _op_name(tensor.op):
             case "MUL_MAT":
                 return bool(tensor.ne[1] >= MIN_OFFLOAD_BATCH)
@@ -220,9 +250,21 @@ def _op_name(number: int) -> str:
     return ggml.text(ggml.symbol("ggml_op_name", ctypes.c_char_p, (ctypes.c_int,))(number))
 
 
-@cache
 def _is_quantised(number: int) -> bool:
     return bool(ggml.symbol("ggml_is_quantized", ctypes.c_bool, (ctypes.c_int,))(number))
+
+
+_IS_ATTENTION = _ByNumber(lambda number: _op_name(number) == "FLASH_ATTN_EXT")
+_HAS_METAL_SCRATCH = _ByNumber(lambda number: _op_name(number) in _METAL_SCRATCH)
+_IS_QUANTISED = _ByNumber(_is_quantised)
+
+
+@cache
+def _counted_bytes() -> Callable[[int], int]:
+    """Return ggml_nbytes so that calling it keeps the interpreter's lock: giving that up costs more than the call."""
+    declared: Any = ggml.symbol("ggml_nbytes", ctypes.c_size_t, (ctypes.c_void_p,))
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p)
+    return prototype(ctypes.cast(declared, ctypes.c_void_p).value or 0)
 
 
 def _row_bytes(number: int, num_elements: int) -> int:

@@ -12,7 +12,7 @@ from ctypes import Structure, c_bool, c_char_p, c_int, c_int32, c_int64, c_size_
 API_VERSION = 2
 """GGML_BACKEND_API_VERSION of the layouts below."""
 
-GPU, INTEGRATED_GPU = 1, 2
+GPU, INTEGRATED_GPU, ACCELERATOR = 1, 2, 3
 """enum ggml_backend_dev_type."""
 
 

@@ -54,8 +54,12 @@ def register(devices: Sequence[HypotheticalDevice]) -> None:
         LocalspecError: this process has hypothetical devices already.
         MissingSymbolError: this build's devices are not those that we know how to make.
     """
-    if not 0 < len(devices) <= MAX_HYPOTHETICAL:
-        raise UsageError(f"{len(devices)} devices cannot be planned for.", f"Describe 1 to {MAX_HYPOTHETICAL}.")
+    start_library()
+    # Accelerators such as BLAS are always among llama.cpp's backends too, and one too many ends the process.
+    types = [ggml.device_type(ggml.device(index)) for index in range(ggml.device_count())]
+    most = MAX_HYPOTHETICAL - types.count(structs.ACCELERATOR)
+    if not 0 < len(devices) <= most:
+        raise UsageError(f"{len(devices)} devices cannot be planned for.", f"Describe 1 to {most}.")
     for device in devices:
         if not MIN_DEVICE_BYTES <= device.usable_bytes <= device.total_bytes <= MAX_DEVICE_BYTES:
             raise UsageError(
@@ -65,7 +69,6 @@ def register(devices: Sequence[HypotheticalDevice]) -> None:
         raise LocalspecError(
             "This engine process has hypothetical devices already.", "Start another engine for other devices."
         )
-    start_library()
     check_version()
     for name in _NEEDED:
         ggml.symbol(name, c_void_p, ())
@@ -160,6 +163,20 @@ class _Device:
         self._kept.append(callback)
         return ctypes.cast(callback, c_void_p)
 
+    def _answer(self, ask: Callable[[int], Any], restype: Any, failed: Callable[[int], Any]) -> Any:
+        """Return the same for a question about one thing that llama.cpp asks thousands of times."""
+
+        def guarded(_: int, address: int) -> Any:
+            try:
+                return ask(address)
+            except Exception:
+                _complain(ask.__name__)
+                return failed(address)
+
+        callback = CFUNCTYPE(restype, c_void_p, c_void_p)(guarded)
+        self._kept.append(callback)
+        return ctypes.cast(callback, c_void_p)
+
     def _constant(self, value: Any, restype: Any, *argtypes: Any) -> Any:
         return self._callback(lambda *_: value, restype, *argtypes)
 
@@ -185,7 +202,8 @@ class _Device:
             is_host=self._constant(is_host, c_bool, c_void_p),
         )
         if not is_host:
-            interface.get_alloc_size = self._callback(self._alloc_bytes, c_size_t, c_void_p, c_void_p)
+            # Less than the tensor itself would end the process.
+            interface.get_alloc_size = self._answer(self._rules.alloc_bytes, c_size_t, num_bytes)
         return structs.BufferType(interface, self.address, None)
 
     def _fill_stream(self, index: int) -> None:
@@ -222,9 +240,12 @@ class _Device:
         interface.get_buffer_type = self._constant(addressof(self._own_type), c_void_p, c_void_p)
         if self._rules.has_pinned_memory:
             interface.get_host_buffer_type = self._constant(addressof(self._pinned_type), c_void_p, c_void_p)
-        interface.supports_op = self._callback(self._supports_op, c_bool, c_void_p, c_void_p, failed=True)
-        interface.supports_buft = self._callback(self._supports_type, c_bool, c_void_p, c_void_p, failed=False)
-        interface.offload_op = self._callback(self._offloads, c_bool, c_void_p, c_void_p, failed=False)
+        types = [addressof(self._own_type)]
+        if self._is_unified and self._rules.has_pinned_memory:
+            types.append(addressof(self._pinned_type))
+        interface.supports_op = self._answer(self._rules.can_compute, c_bool, lambda _: True)
+        interface.supports_buft = self._answer(types.__contains__, c_bool, lambda _: False)
+        interface.offload_op = self._answer(self._rules.wants, c_bool, lambda _: False)
         # Real backends have both, and llama.cpp then overlaps the work of several GPUs, for which it copies inputs.
         interface.event_new = self._constant(addressof(self._event), c_void_p, c_void_p)
         interface.event_free = self._constant(None, None, c_void_p, c_void_p)
@@ -266,25 +287,6 @@ class _Device:
 
     def _free(self, buffer: int) -> None:
         self._blocks.pop(buffer).close()
-
-    def _alloc_bytes(self, _: int, address: int) -> int:
-        try:
-            return self._rules.alloc_bytes(structs.Tensor.from_address(address), address)
-        except Exception:
-            _complain("alloc_bytes")
-            # Less than the tensor itself would end the process.
-            return num_bytes(address)
-
-    def _supports_op(self, _: int, address: int) -> bool:
-        return self._rules.can_compute(structs.Tensor.from_address(address))
-
-    def _supports_type(self, _: int, buffer_type: int) -> bool:
-        if buffer_type == addressof(self._own_type):
-            return True
-        return self._is_unified and self._rules.has_pinned_memory and buffer_type == addressof(self._pinned_type)
-
-    def _offloads(self, _: int, address: int) -> bool:
-        return self._rules.wants(structs.Tensor.from_address(address), address)
 
 
 @cache
