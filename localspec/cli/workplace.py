@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.pairing import PairVerdict
@@ -15,7 +16,9 @@ from localspec.cli.pair import candidates_for, locate
 from localspec.cli.screen import Report
 from localspec.cli.services import Services
 from localspec.engine.interface import Engine
+from localspec.engine.values import MAX_DRAFT_TOKENS
 from localspec.planning.devices import HypotheticalDevice, PlanDevice, parse_device
+from localspec.planning.notes import CONTEXT_PADDING
 from localspec.planning.plan import Wishes
 from localspec.planning.sizes import parse_size
 from localspec.session.arguments import find_local
@@ -110,7 +113,8 @@ def open_workplace(services: Services, choice: FitChoice) -> Workplace:
         UsageError: a model, a device or a size is not what it should be.
         SettingsError: an option or a setting is wrong.
     """
-    settings = load_settings(choice.flags)
+    flags, notes = _least_context(choice)
+    settings = load_settings(flags)
     return Workplace(
         services=services,
         settings=settings,
@@ -119,4 +123,18 @@ def open_workplace(services: Services, choice: FitChoice) -> Workplace:
         reserve_bytes=reserve_bytes(settings) if choice.reserve is None else parse_size(choice.reserve),
         found=find_local(choice.target, settings),
         found_draft=None if choice.draft in (None, AUTO) else find_local(str(choice.draft), settings),
+        notes=notes,
     )
+
+
+def _least_context(choice: FitChoice) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the options with the least context that llama.cpp makes, where less than a draft's length is asked for.
+
+    The settings refuse such a context, since nothing could be drafted in it; as a question about memory it is sound.
+    """
+    flags = {group: dict(values) for group, values in choice.flags.items()}
+    n_ctx = flags.get("context", {}).get("n_ctx")
+    if not isinstance(n_ctx, int) or not 0 < n_ctx <= MAX_DRAFT_TOKENS:
+        return flags, []
+    flags["context"]["n_ctx"] = CONTEXT_PADDING
+    return flags, [f"llama.cpp makes no context of fewer than {CONTEXT_PADDING} positions, so this is for as many."]

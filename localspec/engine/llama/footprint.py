@@ -8,8 +8,8 @@ the buffer of logits, and which part of a context is recurrent state.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from localspec.engine.llama.params import MAX_OUTPUTS
 from localspec.engine.llama.probe import ProbedContext, ProbedModel, check_placement
 from localspec.engine.llama.recurrent import MAX_TOUCHED_BYTES, ROLLS_BACK, check_state
 from localspec.engine.llama.stub import Stubs, name_of_content
-from localspec.errors import MissingSymbolError, ModelFileError, ModelLoadError
+from localspec.errors import LocalspecError, MissingSymbolError, ModelFileError, ModelLoadError
 from localspec.planning.footprint import Footprint, ModelRole, PairFootprint, Placement
 
 MAX_OPEN = 12
@@ -71,6 +71,8 @@ class FootprintProbe:
         self._stubs = stubs or Stubs()
         self._account = account
         self._headers: dict[str, GgufHeader] = {}
+        self._stubs_of: dict[str, set[str]] = {}
+        """Files that stand for a model, by its path."""
         self._open: OrderedDict[_Key, ProbedModel] = OrderedDict()
 
     def measure(
@@ -87,6 +89,10 @@ class FootprintProbe:
             ModelFileError: a file is missing, damaged or not supported.
             ModelLoadError: llama.cpp refuses a model or its context, or it is none that runs alone.
         """
+        with self._models_named():
+            return self._measure(target_path, target, draft_path, draft)
+
+    def _measure(self, target_path: str, target: Placement, draft_path: str, draft: Placement | None) -> PairFootprint:
         check_placement(target)
         header = self._header(target_path)
         kind = draft_kind(header)
@@ -206,6 +212,22 @@ class FootprintProbe:
             model.states[n_rs_seq] = Counter({name: max(0, 2 * once[name] - twice[name]) for name in once})
         return model.states[n_rs_seq]
 
+    @contextmanager
+    def _models_named(self) -> Iterator[None]:
+        """Let messages, llama.cpp's own among them, name the models and not the files that stand for them here."""
+        try:
+            yield
+        except LocalspecError as error:
+            error.message, error.hint = self._in_own_words(error.message), self._in_own_words(error.hint)
+            error.args = (error.message, *error.args[1:])
+            raise
+
+    def _in_own_words(self, text: str) -> str:
+        for path, stubs in self._stubs_of.items():
+            for stub in stubs:
+                text = text.replace(printable(stub), printable(path))
+        return text
+
     def _header(self, path: str) -> GgufHeader:
         try:
             content = name_of_content(path)
@@ -217,6 +239,8 @@ class FootprintProbe:
                 self._headers.clear()
             header = self._headers[content] = self._stubs.header_of(path)
             check_state(header)
+        if header.path != path:
+            self._stubs_of.setdefault(path, set()).update(header.shards)
         return header
 
     def _model(self, path: str, placement: Placement, load_mtp: bool = False) -> ProbedModel:

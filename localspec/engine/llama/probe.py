@@ -150,11 +150,7 @@ class ProbedModel:
         with quietly(lines), untouched_host_memory() if is_large else nullcontext():
             handle = C.llama_init_from_model(self.handle, params)
         if not handle:
-            raise ModelLoadError(
-                f"llama.cpp would make no context of {placement.n_ctx or 'the trained number of'} tokens for "
-                f"{printable(self.header.path)}: {log.last_error(mark) or 'it gave no reason'}",
-                "Try a smaller context, another KV type, or flash attention on (a quantised V cache needs it).",
-            )
+            raise _refused(placement, self.header.path, log.last_error(mark))
         try:
             yield ProbedContext(handle, tuple(lines))
         finally:
@@ -166,6 +162,22 @@ class ProbedModel:
         if self.handle:
             C.llama_model_free(self.handle)
             self.handle = None
+
+
+def _refused(placement: Placement, path: str, reason: str) -> ModelLoadError:
+    """Return the error for llama.cpp's reason to make no context, with a hint that fits it."""
+    if "does not divide" in reason:
+        # llama_init_from_model looks at this before anything is measured: such a cache consists of blocks.
+        kv = " and ".join(dict.fromkeys((placement.type_k, placement.type_v)))
+        message = f"The heads of {printable(path)} have a size that a KV cache of type {kv} cannot hold: {reason}"
+        return ModelLoadError(message, "Take f16 for the KV cache, which goes with every model.")
+    message = (
+        f"llama.cpp would make no context of {placement.n_ctx or 'the trained number of'} tokens for "
+        f"{printable(path)}: {reason or 'it gave no reason'}"
+    )
+    if "flash_attn" in reason:
+        return ModelLoadError(message, "Set flash attention on, or take f16 for the V cache.")
+    return ModelLoadError(message, "Try a smaller context.")
 
 
 @contextmanager
