@@ -128,7 +128,6 @@ class HubScreen(ModeScreen):
     async def _asking(self, activity: str) -> AsyncIterator[Hub]:
         """Give an open Hub, say what is going on, and show a failure in place of it."""
         self._publish(activity=activity, failure="", hint="", told="")
-        failure: LocalspecError | None = None
         try:
             hub = await asyncio.to_thread(self.host.services.open_hub)
             try:
@@ -136,9 +135,10 @@ class HubScreen(ModeScreen):
             finally:
                 await hub.close()
         except LocalspecError as error:
-            failure = error
-        finally:
-            self._publish(activity="", failure=failure.message if failure else "", hint=failure.hint if failure else "")
+            self._publish(activity="", failure=error.message, hint=error.hint)
+        else:
+            # Not when it is cancelled: what is going on then is somebody else's.
+            self._publish(activity="")
 
     # Words and repositories.
 

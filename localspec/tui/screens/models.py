@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,28 +12,23 @@ from textual.containers import Vertical, VerticalScroll
 from textual.events import DescendantBlur, DescendantFocus
 from textual.message import Message
 from textual.reactive import reactive
-from textual.timer import Timer
 from textual.widgets import DataTable, Input, Static
 
 from localspec.errors import LocalspecError
 from localspec.session.figures import bytes_text
 from localspec.tui.download_queue import Transfers
-from localspec.tui.model_choice import Choice, choose_candidate, choose_draft, choose_target
-from localspec.tui.model_library import Drafts, Library, find_drafts, load_library
-from localspec.tui.model_rows import COLUMNS, NUMERIC, Column, ModelRow, matching, ordered, row_of
+from localspec.tui.model_library import Drafts, Library, load_library
+from localspec.tui.model_rows import COLUMNS, NUMERIC, Column, matching, ordered, row_of
 from localspec.tui.plain import plain_line
 from localspec.tui.screens.base import ModeScreen
-from localspec.tui.screens.models_stock import ModelsStock
+from localspec.tui.screens.models_pairing import ModelsPairing
 from localspec.tui.widgets.models_details import ModelsDetails
 from localspec.tui.widgets.models_downloads import ModelsDownloads
 from localspec.tui.widgets.models_drafts import ModelsDrafts
 from localspec.tui.widgets.models_table import ModelsTable
 
 if TYPE_CHECKING:
-    from localspec.session.library import ModelEntry
-
-_SETTLED_S = 0.25
-"""A model is looked into when the cursor has rested on it so long."""
+    pass
 
 EMPTY = (
     "There are no models here yet.\n\n"
@@ -44,7 +38,7 @@ EMPTY = (
 )
 
 
-class ModelsScreen(ModelsStock):
+class ModelsScreen(ModelsPairing):
     """Table, details, drafts and downloads. What needs the network waits for a key."""
 
     MODE = "models"
@@ -70,8 +64,6 @@ class ModelsScreen(ModelsStock):
         Binding("escape", "stop", "Stop", id="models.stop", show=False, tooltip="Stop what is going on, or the filter"),
     ]
 
-    drafts: reactive[Drafts] = reactive(Drafts, init=False)
-    """What may draft for the highlighted model."""
     words: reactive[str] = reactive("", init=False)
     """The filter."""
     sorting: reactive[tuple[Column, bool]] = reactive[tuple[Column, bool]](("name", False), init=False)
@@ -89,33 +81,6 @@ class ModelsScreen(ModelsStock):
             """A later state makes an earlier one worthless."""
             return isinstance(message, ModelsScreen.LibraryRead)
 
-    class DraftsFound(Message):
-        """More is known of what may draft."""
-
-        def __init__(self, drafts: Drafts) -> None:
-            """Take what is known."""
-            super().__init__()
-            self.drafts = drafts
-
-        def can_replace(self, message: Message) -> bool:
-            """A later state makes an earlier one worthless."""
-            return isinstance(message, ModelsScreen.DraftsFound)
-
-    def __init__(self) -> None:
-        """Prepare the screen; nothing is looked at before it is shown."""
-        super().__init__()
-        self._settling: Timer | None = None
-
-    @property
-    def table(self) -> ModelsTable:
-        """The table of models."""
-        return self.query_one(ModelsTable)
-
-    @property
-    def current(self) -> ModelRow | None:
-        """The model under the cursor."""
-        return self.table.current
-
     def compose_body(self) -> ComposeResult:
         """Yield table, side and downloads."""
         with Vertical(id="body"):
@@ -132,7 +97,7 @@ class ModelsScreen(ModelsStock):
                 drafts = Vertical(id="drafts-panel", classes="panel")
                 drafts.border_title = "What may draft for it"
                 with drafts:
-                    yield ModelsDrafts(id="drafts").data_bind(ModelsScreen.drafts)
+                    yield ModelsDrafts(id="drafts").data_bind(ModelsPairing.drafts)
         downloads = Vertical(id="downloads-panel", classes="panel")
         downloads.border_title = "Downloads"
         with downloads:
@@ -177,7 +142,7 @@ class ModelsScreen(ModelsStock):
         self._show_activity()
         self.show_downloads()
         if not library.activity:
-            self._settle()
+            self.settle()
 
     def watch_words(self) -> None:
         """Show what matches."""
@@ -204,105 +169,7 @@ class ModelsScreen(ModelsStock):
         size = bytes_text(sum(row.entry.found.file_bytes for row in shown))
         of = f" of {len(rows)}" if len(shown) != len(rows) else ""
         self.query_one("#table-panel").border_subtitle = f"{len(shown)}{of}, {size}" if rows else ""
-        self._show_current()
-
-    # The highlighted model.
-
-    @on(DataTable.RowHighlighted, "#table")
-    def _highlighted(self, event: DataTable.RowHighlighted) -> None:
-        event.stop()
-        self._show_current()
-
-    def _show_current(self) -> None:
-        row = self.current
-        self.query_one(ModelsDetails).row = row
-        name = "" if row is None else row.name
-        if name != self.drafts.target:
-            self.workers.cancel_group(self, "drafts")
-            self.drafts = Drafts(name)
-        self._settle()
-
-    def _settle(self) -> None:
-        """Look for drafts once the cursor rests."""
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(_SETTLED_S, self._look_for_drafts)
-
-    def _look_for_drafts(self) -> None:
-        row = self.current
-        if row is not None and not self.library.activity and not self.drafts.candidates:
-            self.find_drafts(row.entry, is_on_hub=False)
-
-    @work(exclusive=True, group="drafts", exit_on_error=False)
-    async def find_drafts(self, entry: ModelEntry, is_on_hub: bool) -> None:
-        """Look for what may draft for a model, on the Hub only if that is wished."""
-
-        def publish(drafts: Drafts) -> None:
-            self.post_message(self.DraftsFound(drafts))
-
-        probe = self.host.room.probe
-        if not is_on_hub:
-            publish(await find_drafts(probe, entry, self.library, publish))
-            return
-        try:
-            publish(replace(self.drafts, activity="asking the Hub"))
-            hub = await asyncio.to_thread(self.host.services.open_hub)
-        except LocalspecError as error:
-            publish(replace(self.drafts, activity=""))
-            self.host.show_failure(error)
-            return
-        try:
-            publish(await find_drafts(probe, entry, self.library, publish, hub))
-        finally:
-            await hub.close()
-
-    @on(DraftsFound)
-    def _take_drafts(self, message: DraftsFound) -> None:
-        message.stop()
-        row = self.current
-        if row is not None and row.name == message.drafts.target:
-            self.drafts = message.drafts
-
-    def action_search_drafts(self) -> None:
-        """Search the Hub for drafts of the highlighted model."""
-        if (row := self.current) is not None:
-            self.set_class(True, "-drafts")
-            self.find_drafts(row.entry, is_on_hub=True)
-
-    # Choosing.
-
-    @on(ModelsTable.Chosen)
-    def action_choose_target(self) -> None:
-        """Take the highlighted model as the target."""
-        if (row := self.current) is not None:
-            self.choose(choose_target(self.host.room.probe, self.host.workbench, row.entry))
-
-    def action_choose_draft(self, is_forced: bool = False) -> None:
-        """Take the highlighted model as the draft, if the two are a pair or somebody insists."""
-        if (row := self.current) is not None:
-            self.choose(choose_draft(self.host.room.probe, self.host.workbench, row.entry, is_forced))
-
-    @on(ModelsDrafts.Taken)
-    def _take_candidate(self, message: ModelsDrafts.Taken) -> None:
-        message.stop()
-        row, candidate = self.current, message.candidate
-        if row is None:
-            return
-        if candidate.download is not None and not candidate.refusal:
-            self.queue([candidate.download])
-            return
-        try:
-            self.take(choose_candidate(self.host.workbench, row.entry, candidate, self.library))
-        except LocalspecError as error:
-            self.host.show_failure(error)
-
-    @work(exclusive=True, group="choice", exit_on_error=False)
-    async def choose(self, choice: Choice) -> None:
-        """Carry out a choice that first asks the engine."""
-        try:
-            self.take(await choice)
-        except LocalspecError as error:
-            self.host.show_failure(error)
+        self.show_current()
 
     # The keys of the table.
 
