@@ -120,7 +120,7 @@ def _acceptance(arm: PositionAcceptance) -> BarRows:
         given = arm.given_earlier[place] if place < len(arm.given_earlier) else None
         remark = "" if given is None or not place else f"{given:.0%} once reached"
         if remark and not arm.is_sure(place):
-            remark += ", few rounds"
+            remark += " (few)"
         bars.append(Bar(str(place + 1), share, remark))
     return BarRows(f"acceptance by position, {arm.arm} (of {arm.num_rounds} rounds)", tuple(bars))
 
