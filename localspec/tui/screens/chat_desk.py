@@ -261,7 +261,7 @@ class ChatDesk(ModeScreen):
         if outcome.answer is None:
             return AnswerFigures(snapshot.live.stats.num_tokens, snapshot.num_thinking, finish_reason="incomplete")
         state = outcome.answer.speculation
-        is_same = state is not None and state == self.engine_state.speculation
+        is_same = state == self.engine_state.speculation and self._baseline_key() == self._looked_up
         return figures_of(outcome.answer, self.baseline if is_same else None, snapshot.num_thinking)
 
     # What the app tells.
@@ -286,12 +286,16 @@ class ChatDesk(ModeScreen):
     @work(exclusive=True, group="baseline", exit_on_error=False)
     async def _look_up_baseline(self) -> None:
         state = self.engine_state
-        self._looked_up = key = self._baseline_key()
+        key = self._baseline_key()
+        if key != self._looked_up:
+            self.baseline = None
+        self._looked_up = key
         if key is None or state.loaded is None or state.speculation is None:
             self.baseline = None
             return
-        found = self._probed.get(key) or await self.archive.find_baseline(state.loaded, state.speculation.settings)
-        self.baseline = found
+        self.baseline = self._probed.get(key) or await self.archive.find_baseline(
+            state.loaded, state.speculation.settings
+        )
 
     def watch_baseline(self) -> None:
         """What was just measured counts for the last answer, too."""

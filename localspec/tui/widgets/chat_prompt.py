@@ -15,7 +15,7 @@ MAX_HISTORY = 200
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter", "alt+enter"})
 
 
-_OF_THE_SCREEN = frozenset({"ctrl+e", "ctrl+k", "ctrl+y", "pageup", "pagedown"})
+_OF_THE_SCREEN = frozenset({"ctrl+e", "ctrl+k", "ctrl+y", "f6", "f7", "pageup", "pagedown"})
 """Keys of a text area that the chat uses for something else."""
 
 
