@@ -476,7 +476,7 @@ async def test_escape_stops_a_rerun_and_keeps_what_there_is(
     services: AppServices, database_path: Path, target: Path
 ) -> None:
     await keep_real_run(database_path, target)
-    app = LocalspecApp(replace(services, make_engine=lambda: EchoEngine(pause_s=0.05)))
+    app = LocalspecApp(replace(services, make_engine=lambda: EchoEngine(pause_s=0.6)))
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
         await pilot.press("r", "y")
