@@ -136,6 +136,9 @@ class HubScreen(ModeScreen):
                 await hub.close()
         except LocalspecError as error:
             self._publish(activity="", failure=error.message, hint=error.hint)
+        except Exception as error:
+            self._publish(activity="", failure=f"This should not have happened: {error!r}", hint="Try again.")
+            raise
         else:
             # Not when it is cancelled: what is going on then is somebody else's.
             self._publish(activity="")

@@ -25,7 +25,7 @@ _WORDS: dict[TransferStatus, tuple[str, str]] = {
     "done": ("✓ here", "$text-success"),
     "failed": ("! failed", "$text-error"),
 }
-_BAR_WIDTH = 24
+_BAR_WIDTH = 14
 
 
 class ModelsDownloads(OptionList):
