@@ -16,7 +16,7 @@ from localspec.store.values import RunSummary
 from localspec.tui.runs.bench import bench_of
 from localspec.tui.runs.changes import run_changes
 from localspec.tui.runs.details import Figures, run_details
-from localspec.tui.runs.rows import FASTER, SLOWER, UNCLEAR, filtered, pair_speedups, run_row, run_table
+from localspec.tui.runs.rows import FASTER, SLOWER, UNCLEAR, UNUSABLE, filtered, pair_speedups, run_row, run_table
 from localspec.tui.state import Workbench
 from localspec.tui.widgets.bar_rows import Bar, bar_lines, bar_text
 from localspec.tui.widgets.fact_list import FactList
@@ -56,6 +56,16 @@ def summary(run_id: int = 1, **changes: object) -> RunSummary:
 )
 def test_a_line_has_the_verdict_as_a_mark(low: float | None, high: float | None, mark: str) -> None:
     assert run_row(summary(speedup_low=low, speedup_high=high)).mark == mark
+
+
+def test_nothing_is_claimed_of_an_unusable_run() -> None:
+    made = {"off": (100.0, 200.0, 300.0), "draft": (150.0, 300.0, 450.0)}
+    assert run_row(summary(is_unusable=True)).mark == UNUSABLE
+    assert pair_speedups((summary(2, is_unusable=True), summary(1)), summary()) == (1.42,)
+    stored = replace(run_of(), document=made_up_run(made))
+    assert [sentence.tone for sentence in run_details(stored).workloads[0].sentences] == [""]
+    changes = run_changes(replace(run_of(), document=made_up_run()), stored)
+    assert "unusable" in changes.workloads[0].note
 
 
 def test_a_run_that_compared_nothing_has_a_dash() -> None:

@@ -27,6 +27,8 @@ class WorkloadChanges:
 
     title: str
     figures: Figures
+    note: str
+    """Why nothing may be claimed; empty if something may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def run_changes(before: StoredRun, after: StoredRun) -> RunChanges:
 
 
 def _workload(workload: WorkloadChange, before: str, after: str) -> WorkloadChanges:
+    from localspec.session.run_comparison import unusable_sentence
+
     own, title = one_line(workload.name), one_line(workload.title)
     arms = workload.arms
     rows = [
@@ -87,7 +91,8 @@ def _workload(workload: WorkloadChange, before: str, after: str) -> WorkloadChan
             ("so the gain is", *(_gain(arm.speedup) for arm in arms)),
         ]
     figures = Figures(tuple(one_line(arm.name) for arm in arms), tuple(rows))
-    return WorkloadChanges(own if title == own else f"{title} ({own})", figures)
+    note = one_line(unusable_sentence(workload, before, after))
+    return WorkloadChanges(own if title == own else f"{title} ({own})", figures, note)
 
 
 def _rates(found: Estimate | None) -> str:

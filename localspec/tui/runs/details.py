@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def _workload(workload: Record) -> WorkloadDetails:
     from localspec.session.reporting.reading import name, number, text
     from localspec.session.reporting.series import accepted_lengths, position_acceptance
     from localspec.session.reporting.words import arm_grid, sentences, workload_notes
+    from localspec.store.run_facts import is_unusable_workload
 
     grid = arm_grid(workload)
     own, title = name(workload, "name"), text(workload, "title")
@@ -109,7 +110,11 @@ def _workload(workload: Record) -> WorkloadDetails:
                 if place
             ),
         ),
-        sentences=sentences(workload),
+        # The stored verdict of an arm knows nothing of the machine's unrest; its sentence does.
+        sentences=tuple(
+            replace(sentence, tone="") if is_unusable_workload(workload) else sentence
+            for sentence in sentences(workload)
+        ),
         notes=workload_notes(workload),
         acceptance=position_acceptance(workload),
         lengths=accepted_lengths(workload),

@@ -13,6 +13,8 @@ from localspec.store.values import RunSummary
 
 FASTER, SLOWER, UNCLEAR = "\N{BLACK UP-POINTING TRIANGLE}", "\N{BLACK DOWN-POINTING TRIANGLE}", "\N{ALMOST EQUAL TO}"
 """Marks of a verdict, which must not be told by colour alone."""
+UNUSABLE = "*"
+"""Mark of a speedup that is not to be relied on, since the baseline changed too much while it was measured."""
 
 
 _PLUS = " + "
@@ -150,7 +152,12 @@ def speedup_text(summary: RunSummary) -> str:
 
 
 def verdict_mark(summary: RunSummary) -> str:
-    """Return whether the interval lies above 1, below it, or on both sides; empty without one."""
+    """Return whether the interval lies above 1, below it, or on both sides; empty without one.
+
+    Of a run whose baseline changed too much nothing is claimed.
+    """
+    if summary.is_unusable and summary.speedup is not None:
+        return UNUSABLE
     if summary.speedup is None or summary.speedup_low is None or summary.speedup_high is None:
         return ""
     return FASTER if summary.speedup_low > 1.0 else SLOWER if summary.speedup_high < 1.0 else UNCLEAR
@@ -165,8 +172,12 @@ def filtered(runs: Sequence[RunSummary], words: str) -> tuple[RunSummary, ...]:
 
 
 def pair_speedups(runs: Sequence[RunSummary], of: RunSummary) -> tuple[float, ...]:
-    """Return the speedups of all runs with the same two models that compared something, oldest first."""
-    same = [run for run in runs if (run.target_name, run.draft_name) == (of.target_name, of.draft_name)]
+    """Return the speedups of all runs with the same two models that compared something of use, oldest first."""
+    same = [
+        run
+        for run in runs
+        if (run.target_name, run.draft_name) == (of.target_name, of.draft_name) and not run.is_unusable
+    ]
     return tuple(run.speedup for run in sorted(same, key=lambda run: run.id) if run.speedup is not None)
 
 

@@ -62,6 +62,8 @@ class RunsChanges(ModalScreen[None]):
             yield Static(text, markup=False, classes="spaced muted")
         for workload in changes.workloads:
             yield Static(plain_line(workload.title), markup=False, classes="heading")
+            if workload.note:
+                yield Static(Content.assemble(("! ", "bold $text-warning"), plain_line(workload.note)), markup=False)
             yield FigureTable(workload.figures)
         for place, sentence in enumerate(changes.unmatched):
             yield Static(plain_line(sentence), markup=False, classes="" if place else "spaced")

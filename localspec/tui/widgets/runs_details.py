@@ -14,7 +14,7 @@ from textual.widgets import Static
 from localspec.session.figures import DASH, rate_text
 from localspec.tui.plain import MUTED, plain_line
 from localspec.tui.runs.details import RunDetails, WorkloadDetails
-from localspec.tui.runs.rows import FASTER, SLOWER, UNCLEAR, run_row
+from localspec.tui.runs.rows import FASTER, SLOWER, UNCLEAR, UNUSABLE, run_row
 from localspec.tui.widgets.bar_rows import Bar, BarRows
 from localspec.tui.widgets.fact_list import FactList
 from localspec.tui.widgets.figure_table import FigureTable
@@ -74,6 +74,7 @@ def _blocks(details: RunDetails) -> Iterator[Widget]:
             (row.mark, _TONES_BY_MARK.get(row.mark, "")),
             f" {row.speedup}" if row.speedup != DASH else f"{row.state}, nothing was compared",
             f" with {row.best_arm}" if row.best_arm != DASH else "",
+            (", not to be relied on: the baseline changed too much", "$text-warning") if row.mark == UNUSABLE else "",
         ),
         markup=False,
     )
