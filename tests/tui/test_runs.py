@@ -64,7 +64,7 @@ def summaries(path: Path) -> tuple[RunSummary, ...]:
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     """Wait until something is so; a test that waits in vain fails."""
-    for _ in range(400):
+    for _ in range(2000):
         if condition():
             await pilot.pause()
             return
