@@ -1,13 +1,15 @@
 """The largest context, and the most layers on GPUs, that fit: few measures, exact all the same.
 
 What a model takes is nearly linear in its context and its layers, in pieces: a line through two measured points gives
-the next guess, and its neighbour proves it. That more never needs less is assumed, and nothing else.
+the next guess, and its neighbour proves it. Two things are assumed: that more never needs less, and that a cache which
+is in proportion to the context at two lengths is so at others. By the second a neighbour need not be measured if it is
+too large by its cache alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localspec.planning.devices import DeviceBytes
 from localspec.planning.fitting import Fitting, Trial, with_layers, without_layers
@@ -36,7 +38,13 @@ class PredictedBytes:
     total_bytes: int
 
 
-async def largest(low: Sample, high: Sample, rows_at: Callable[[int], Awaitable[Sequence[PlanRow]]], fits: Fits) -> int:
+async def largest(
+    low: Sample,
+    high: Sample,
+    rows_at: Callable[[int], Awaitable[Sequence[PlanRow]]],
+    fits: Fits,
+    least: Callable[[Sample, Sample, int], Sequence[PlanRow]] | None = None,
+) -> int:
     """Return the largest step that fits.
 
     Args:
@@ -44,6 +52,7 @@ async def largest(low: Sample, high: Sample, rows_at: Callable[[int], Awaitable[
         high: known not to fit.
         rows_at: measures a step between the two.
         fits: the test.
+        least: says from two samples what a step takes at least; None if nothing can be said.
     """
     bottom, top = low.step, high.step
     older, newer = low, high
@@ -58,6 +67,8 @@ async def largest(low: Sample, high: Sample, rows_at: Callable[[int], Awaitable[
         sample = Sample(step, tuple(await rows_at(step)))
         if fits(sample.rows):
             bottom = step
+            if least is not None and not fits(least(low, sample, step + 1)):
+                return bottom
         else:
             top = step
         older, newer = newer, sample
@@ -88,6 +99,17 @@ def predicted(first: Sample, second: Sample, step: int) -> tuple[PredictedBytes,
     )
 
 
+def least_with_cache(first: Sample, second: Sample, step: int) -> tuple[PlanRow, ...]:
+    """Return what a step after the second sample takes at least: its caches, where they go with the context."""
+    known = {(row.device, row.model): row.kv_bytes * second.step for row in first.rows}
+    return tuple(
+        replace(row, kv_bytes=row.kv_bytes * step // second.step)
+        if known.get((row.device, row.model)) == row.kv_bytes * first.step
+        else row
+        for row in second.rows
+    )
+
+
 async def most_context(fitting: Fitting, wishes: Wishes, fitting_trial: Trial, n_ctx: int, cap: int) -> int:
     """Return the largest context that fits with the wished placement, exact to 256.
 
@@ -112,7 +134,34 @@ async def most_context(fitting: Fitting, wishes: Wishes, fitting_trial: Trial, n
 
     low = Sample(n_ctx // CONTEXT_PADDING, fitting_trial.rows)
     high = Sample(cap // CONTEXT_PADDING, at_cap.rows)
-    return CONTEXT_PADDING * await largest(low, high, rows_at, fitting.fits)
+    return CONTEXT_PADDING * await largest(low, high, rows_at, fitting.fits, least_with_cache)
+
+
+async def steady_context(fitting: Fitting, wishes: Wishes, least: int, n_ctx: int) -> tuple[int, str]:
+    """Return a context of which one can say now that it fits a while later too, and "about " where that is less.
+
+    Host memory is what sways; a context that GPUs bound is returned as it is.
+
+    Args:
+        fitting: measures.
+        wishes: their n_ctx is passed over.
+        least: a context that fits; a multiple of 256, as is n_ctx. Nothing below it is returned.
+        n_ctx: the largest that fits now.
+
+    Raises:
+        LocalspecError: llama.cpp could not say what the models take.
+        MeasuresSpentError: the limit on measures is reached.
+    """
+    top = await fitting.trial(wishes, n_ctx)
+    if fitting.holds(top.rows):
+        return n_ctx, ""
+    if n_ctx <= least:
+        return n_ctx, "about "
+    low = Sample(least // CONTEXT_PADDING, (await fitting.trial(wishes, least)).rows)
+    high = Sample(n_ctx // CONTEXT_PADDING, top.rows)
+    step = predicted_largest(low, high, low.step, high.step - 1, fitting.holds)
+    found = await fitting.trial(wishes, step * CONTEXT_PADDING)
+    return (step * CONTEXT_PADDING if found.fits else least), "about "
 
 
 async def most_layers(fitting: Fitting, wishes: Wishes, role: ModelRole, whole: Trial) -> Wishes:

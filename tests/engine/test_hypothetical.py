@@ -13,7 +13,7 @@ from localspec.engine.llama import ggml, ggml_structs, hypothetical
 from localspec.engine.llama.library import is_unified, start_library
 from localspec.engine.requests import MeasureFootprint, Probe, RegisterDevices
 from localspec.errors import LocalspecError, MissingSymbolError, UsageError
-from localspec.planning.devices import HypotheticalDevice, parse_device
+from localspec.planning.devices import MAX_HYPOTHETICAL, HypotheticalDevice, parse_device
 from localspec.planning.footprint import Placement
 from tests.device_process import run
 from tests.synthetic_gguf import write_synthetic
@@ -99,6 +99,11 @@ def test_two_share_the_layers_by_their_memory_and_work_at_the_same_time(llama: P
     assert sum(found.compute.values()) > sum(alone.compute.values())
 
 
+def test_as_many_as_llama_cpp_computes_with(llama: Path) -> None:
+    (found,) = run(["a card:1GiB"] * MAX_HYPOTHETICAL, llama, Placement(512)).found
+    assert sum(size > 0 for name, size in found.weights.items() if name.startswith("HYPO") and name != "HYPO_Host") > 10
+
+
 def test_attention_takes_what_its_kernels_need(llama: Path) -> None:
     placements = [Placement(65536, type_k=kind, type_v=kind) for kind in ("f16", "q8_0")]
     f16, q8_0 = run([CARD], llama, *placements).found
@@ -147,7 +152,7 @@ def test_what_goes_wrong_inside_a_callback_stays_there(smollm2: Path) -> None:
     "devices",
     [
         [],
-        [parse_device(CARD)] * 17,
+        [parse_device(CARD)] * 16,
         [HypotheticalDevice("tiny", 1)],
         [HypotheticalDevice("huge", 1 << 60)],
         [HypotheticalDevice("odd", GIB, True, 2 * GIB)],

@@ -12,6 +12,7 @@ import ctypes
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import llama_cpp.llama_cpp as C
@@ -152,7 +153,12 @@ def _word(address: int) -> int:
 
 
 def _function() -> Any:
-    for name in SYMBOLS:
+    return _exported(SYMBOLS)
+
+
+@cache
+def _exported(names: tuple[str, ...]) -> Any:
+    for name in names:
         try:
             function = C._lib[name]
         except AttributeError:

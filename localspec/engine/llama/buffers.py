@@ -36,8 +36,13 @@ def known_buffer_types() -> dict[int, BufferType]:
     Raises:
         MissingSymbolError: this build cannot list them.
     """
+    return _known_buffer_types(ggml.device_count())
+
+
+@cache
+def _known_buffer_types(num_devices: int) -> dict[int, BufferType]:
     known = {ggml.cpu_buffer_type(): BufferType(HOST, HOST)}
-    for index in range(ggml.device_count()):
+    for index in range(num_devices):
         device = ggml.device(index)
         own = HOST if ggml.device_type(device) in _HOST_TYPES else ggml.device_name(device)
         for handle in _buffer_types(device):

@@ -163,14 +163,14 @@ class _Device:
         self._kept.append(callback)
         return ctypes.cast(callback, c_void_p)
 
-    def _answer(self, ask: Callable[[int], Any], restype: Any, failed: Callable[[int], Any]) -> Any:
+    def _answer(self, name: str, ask: Callable[[int], Any], restype: Any, failed: Callable[[int], Any]) -> Any:
         """Return the same for a question about one thing that llama.cpp asks thousands of times."""
 
         def guarded(_: int, address: int) -> Any:
             try:
                 return ask(address)
             except Exception:
-                _complain(ask.__name__)
+                _complain(name)
                 return failed(address)
 
         callback = CFUNCTYPE(restype, c_void_p, c_void_p)(guarded)
@@ -203,7 +203,7 @@ class _Device:
         )
         if not is_host:
             # Less than the tensor itself would end the process.
-            interface.get_alloc_size = self._answer(self._rules.alloc_bytes, c_size_t, num_bytes)
+            interface.get_alloc_size = self._answer("alloc_bytes", self._rules.alloc_bytes, c_size_t, num_bytes)
         return structs.BufferType(interface, self.address, None)
 
     def _fill_stream(self, index: int) -> None:
@@ -243,9 +243,9 @@ class _Device:
         types = [addressof(self._own_type)]
         if self._is_unified and self._rules.has_pinned_memory:
             types.append(addressof(self._pinned_type))
-        interface.supports_op = self._answer(self._rules.can_compute, c_bool, lambda _: True)
-        interface.supports_buft = self._answer(types.__contains__, c_bool, lambda _: False)
-        interface.offload_op = self._answer(self._rules.wants, c_bool, lambda _: False)
+        interface.supports_op = self._answer("supports_op", self._rules.can_compute, c_bool, lambda _: True)
+        interface.supports_buft = self._answer("supports_buft", types.__contains__, c_bool, lambda _: False)
+        interface.offload_op = self._answer("offload_op", self._rules.wants, c_bool, lambda _: False)
         # Real backends have both, and llama.cpp then overlaps the work of several GPUs, for which it copies inputs.
         interface.event_new = self._constant(addressof(self._event), c_void_p, c_void_p)
         interface.event_free = self._constant(None, None, c_void_p, c_void_p)
