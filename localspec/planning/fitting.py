@@ -10,6 +10,10 @@ from localspec.planning.footprint import Footprint, MemoryRow, ModelRole, PairFo
 from localspec.planning.notes import CONTEXT_PADDING
 from localspec.planning.values import Measure, PlanRow, Wishes
 
+_LEAST_SWAY_BYTES = 256 << 20
+_SWAY_SHARE = 32
+"""By a thirty-second of all memory, 1 GiB of 32, what is free changes within seconds on a machine that is in use."""
+
 
 class MeasuresSpentError(Exception):
     """As many placements were measured as this plan may."""
@@ -58,6 +62,7 @@ class Fitting:
         """Most placements to measure; None for any number."""
         self.budget_bytes = sum(device.budget_bytes for device in devices if not device.shares_host_memory)
         """Of all memories together; what a GPU shares with the host is the host's."""
+        self._steady = tuple(map(_less_by_sway, devices))
         self._gpus = {device.name for device in devices if device.kind == "gpu"}
         self._measure = measure
         self._trials: dict[tuple[Placement, Placement | None], Trial] = {}
@@ -93,6 +98,10 @@ class Fitting:
     def fits(self, rows: Iterable[DeviceBytes]) -> bool:
         """Say whether no device is over its budget."""
         return not check(rows, self.devices)
+
+    def holds(self, rows: Iterable[DeviceBytes]) -> bool:
+        """Say whether no device is over its budget, and none will be in a while: host memory sways by itself."""
+        return not check(rows, self._steady)
 
     def gpus_fit(self, rows: Iterable[DeviceBytes]) -> bool:
         """Say whether no GPU is over its budget."""
@@ -149,6 +158,14 @@ def without_layers(rows: Sequence[PlanRow], role: ModelRole) -> tuple[PlanRow, .
         row if row.model != role or row.device == HOST else replace(row, weights_bytes=0, kv_bytes=0, recurrent_bytes=0)
         for row in rows
     )
+
+
+def _less_by_sway(device: PlanDevice) -> PlanDevice:
+    """Return a device with what other programs may soon take of it; memories that are not here stay as they are."""
+    if device.kind != "host" or device.is_hypothetical:
+        return device
+    sway_bytes = min(max(_LEAST_SWAY_BYTES, device.total_bytes // _SWAY_SHARE), device.budget_bytes // 8)
+    return replace(device, free_bytes=device.free_bytes - sway_bytes)
 
 
 def _sum(device: str, role: ModelRole, rows: Sequence[MemoryRow]) -> PlanRow:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from localspec.planning.decision import Decision
 from localspec.planning.fitting import Fitting, at_context
 from localspec.planning.notes import CONTEXT_PADDING
-from localspec.planning.search import most_context, most_layers
+from localspec.planning.search import most_context, most_layers, steady_context
 from localspec.planning.values import Wishes
 
 _LEAST_GAIN = 16
@@ -61,7 +61,9 @@ async def gain_of(fitting: Fitting, basis: Basis, changed: Wishes) -> Gain | Non
     """
     n_ctx = await _reached(fitting, basis, changed)
     if n_ctx and n_ctx >= basis.useful:
-        return Gain(at_context(changed, n_ctx), n_ctx, context_words(basis, n_ctx))
+        n_ctx, about = await steady_context(fitting, changed, basis.start, n_ctx)
+        if n_ctx >= basis.useful:
+            return Gain(at_context(changed, n_ctx), n_ctx, context_words(basis, n_ctx, about))
     return await _more_layers(fitting, basis, changed)
 
 

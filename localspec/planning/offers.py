@@ -11,7 +11,7 @@ from localspec.planning.decision import Decision, fewer_layers, place
 from localspec.planning.fitting import Fitting, MeasuresSpentError, at_context, padded, with_layers
 from localspec.planning.footprint import Placement
 from localspec.planning.gains import Basis, context_words, gain_of
-from localspec.planning.search import most_layers
+from localspec.planning.search import most_layers, steady_context
 from localspec.planning.values import DraftAlternative, TradeOffer, Wishes
 from localspec.planning.wording import as_asked, offload_words, size_text
 
@@ -76,8 +76,9 @@ async def _less_context(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeOf
     if decision.n_ctx < asked and decision.verdict != "FITS_WITHOUT_DRAFT":
         where = f": {offload_words(decision.placed.trial)}" if fitting.has_gpu else ""
         wished = as_asked(basis.wishes.target.n_ctx, asked)
-        text = f"Context {decision.n_ctx} instead of {wished}{where}"
-        yield TradeOffer("less_context", text, at_context(basis.wishes, decision.n_ctx), decision.n_ctx)
+        n_ctx, about = await steady_context(fitting, decision.placed.wishes, decision.bounds.floor, decision.n_ctx)
+        text = f"Context {about}{n_ctx} instead of {wished}{where}"
+        yield TradeOffer("less_context", text, at_context(basis.wishes, n_ctx), n_ctx)
 
 
 async def _changes(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeOffer]:
@@ -107,8 +108,10 @@ async def _without_draft(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeO
     alone = replace(basis.wishes, draft=None)
     price = "n-gram drafting costs nothing"
     if basis.decision.verdict == "FITS_WITHOUT_DRAFT":
-        n_ctx = basis.decision.n_ctx
-        yield TradeOffer("without_draft", f"No draft model: context {n_ctx}; {price}", at_context(alone, n_ctx), n_ctx)
+        decision = basis.decision
+        n_ctx, about = await steady_context(fitting, decision.placed.wishes, decision.bounds.floor, decision.n_ctx)
+        text = f"No draft model: context {about}{n_ctx}; {price}"
+        yield TradeOffer("without_draft", text, at_context(alone, n_ctx), n_ctx)
         return
     async for offer in _offer(fitting, basis, Change("without_draft", "No draft model", alone, price)):
         yield offer
@@ -158,7 +161,7 @@ async def _target_layers(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeO
     if whole.gpus_fit:
         return
     placed = await fewer_layers(fitting, at_goal, whole)
-    if not placed.fits or placed.wishes.target.n_gpu_layers < 1:
+    if not fitting.holds(placed.trial.rows) or placed.wishes.target.n_gpu_layers < 1:
         return
     words = offload_words(placed.trial)
     gain = f": {context_words(basis, n_ctx)}; {_SLOWER}" if is_cut else ", experts and all: measure which is faster"
@@ -180,9 +183,10 @@ async def _rescues(fitting: Fitting, basis: Basis) -> AsyncIterator[TradeOffer]:
             placed = await place(fitting, changed, basis.decision.bounds)
             if not placed.fits:
                 continue
-            n_ctx = placed.trial.n_ctx
+            bounds = basis.decision.bounds
+            n_ctx, about = await steady_context(fitting, placed.wishes, bounds.floor, placed.trial.n_ctx)
             label = f"{change.label}, no draft model" if wishes.draft and not changed.draft else change.label
-            text = f"{label}: fits with context {n_ctx}; {change.price}"
+            text = f"{label}: fits with context {about}{n_ctx}; {change.price}"
             yield TradeOffer(change.code, text, at_context(changed, n_ctx), n_ctx)
             break
 

@@ -81,3 +81,36 @@ async def test_layers_are_offered_in_the_place_of_experts() -> None:
     plan, _ = await planned([gpu(9), host()], wishes_for(8192), MIXTURE, with_offers=True)
     offer = offers_of(plan)["target_layers"]
     assert not offer.wishes.target.experts_on_cpu and 0 < offer.wishes.target.n_gpu_layers < 25
+
+
+async def test_what_host_memory_bounds_is_offered_with_room_to_sway() -> None:
+    wishes = wishes_for(draft=False)
+    plan, measuring = await planned([host(7)], wishes, with_offers=True)
+    assert plan.verdict == "FITS_WITH_LESS_CONTEXT"
+    offers = offers_of(plan)
+    for code in ("less_context", "kv_q8_0"):
+        assert f"about {offers[code].n_ctx}" in offers[code].text
+    assert offers["less_context"].n_ctx < plan.n_ctx < offers["kv_q8_0"].n_ctx
+    # A moment later something else has taken 200 MiB.
+    (now,) = plan.devices
+    later = (replace(now, free_bytes=now.free_bytes - 200 * MIB),)
+    for offer in offers.values():
+        again = await make_plan(later, measuring, offer.wishes, with_offers=False)
+        assert (again.verdict, again.n_ctx) == ("FITS", offer.n_ctx), offer
+
+
+async def test_what_a_described_machine_bounds_is_exact() -> None:
+    described = replace(host(7), is_hypothetical=True)
+    plan, _ = await planned([described], wishes_for(draft=False), with_offers=True)
+    assert offers_of(plan)["less_context"].n_ctx == plan.n_ctx
+    assert not any("about" in offer.text for offer in plan.offers)
+
+
+async def test_a_dense_model_has_no_experts_to_keep() -> None:
+    wishes = Wishes(Placement(8192, experts_on_cpu=True), None)
+    plan, _ = await planned([gpu(24), host()], wishes)
+    assert plan.verdict == "FITS" and any("no experts" in note for note in plan.notes)
+    partial, _ = await planned([gpu(4), host()], wishes)
+    assert partial.verdict == "FITS_WITH_PARTIAL_OFFLOAD" and "experts" not in partial.sentence
+    mixture, _ = await planned([gpu(24), host()], wishes, MIXTURE)
+    assert not any("experts" in note for note in mixture.notes)
