@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ import pytest
 from localspec.hardware.cgroup import CgroupLimits, read_cgroup_limits
 from localspec.hardware.cores import count_cores
 from localspec.hardware.host import read_cpu_name, read_host, read_power
+from localspec.hardware.process_limits import ProcessLimit, tightest
 from localspec.hardware.profile import Device, read_profile
 from localspec.hardware.throttling import ClockReading, read_clock, was_throttled
 
@@ -130,6 +133,39 @@ def test_memory_is_what_the_control_group_leaves(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("localspec.hardware.host.read_cgroup_limits", lambda: limits)
     host = read_host()
     assert (host.memory_total_bytes, host.memory_available_bytes, host.is_memory_limited) == (64 << 20, 32 << 20, True)
+
+
+def _status(proc: Path, pid: int, size_kib: int, data_kib: int) -> None:
+    _write(proc / str(pid), status=f"Name:\tx\nVmSize:\t {size_kib} kB\nVmData:\t {data_kib} kB\n")
+
+
+def test_the_largest_of_our_processes_has_least_left_of_its_own_limit(tmp_path: Path) -> None:
+    _status(tmp_path, 1, 1024, 512)
+    _status(tmp_path, 2, 2048, 256)
+    limits = {"RLIMIT_AS": 10 << 20, "RLIMIT_DATA": 9 << 20}
+    assert tightest(limits, [1, 2, 3], tmp_path) == ProcessLimit("ulimit -v", 10 << 20, 8 << 20)
+    assert tightest({"RLIMIT_DATA": 1 << 18}, [1, 2], tmp_path) == ProcessLimit("ulimit -d", 1 << 18, 0)
+    assert tightest({}, [1, 2], tmp_path) is None
+
+
+def test_memory_is_what_the_process_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = ProcessLimit("ulimit -v", 64 << 20, 32 << 20)
+    monkeypatch.setattr("localspec.hardware.host.read_process_limit", lambda: limit)
+    host = read_host()
+    assert (host.memory_total_bytes, host.memory_available_bytes, host.is_memory_limited) == (64 << 20, 32 << 20, True)
+    assert host.process_limit == "ulimit -v"
+    group = CgroupLimits(None, 16 << 20, 8 << 20)
+    monkeypatch.setattr("localspec.hardware.host.read_cgroup_limits", lambda: group)
+    host = read_host()
+    assert (host.memory_total_bytes, host.memory_available_bytes, host.process_limit) == (16 << 20, 8 << 20, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone holds processes to them")
+def test_a_real_limit_of_the_shell_is_read() -> None:
+    code = "from localspec.hardware.host import read_host; host = read_host(); print(host.process_limit)"
+    command = ["sh", "-c", f"ulimit -v 4000000 && exec '{sys.executable}' -c '{code}'"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "ulimit -v", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from localspec.engine.events import EngineFailed
 from localspec.engine.values import DeviceInfo
 from localspec.errors import LocalspecError, MissingSymbolError, UsageError
 from localspec.hardware.host import Host, read_host
+from localspec.planning.budgets import plan_devices
 from localspec.planning.devices import parse_device
 from localspec.session.memory_devices import described_devices, host_memory, machine_devices, reported_devices
 from tests.scripted_engine import ScriptedEngine
@@ -26,7 +27,13 @@ class Machine:
     available_bytes: int
 
     def __call__(self) -> Host:
-        return replace(read_host(), memory_total_bytes=self.total_bytes, memory_available_bytes=self.available_bytes)
+        return replace(
+            read_host(),
+            memory_total_bytes=self.total_bytes,
+            memory_available_bytes=self.available_bytes,
+            is_memory_limited=False,
+            process_limit="",
+        )
 
 
 @pytest.fixture
@@ -55,6 +62,14 @@ def test_nothing_that_the_engine_says_of_a_device_is_lost() -> None:
 def test_a_control_groups_limit_bounds_the_host(read: Callable[[], Host]) -> None:
     memory = host_memory(read(), "Windows")
     assert (memory.total_bytes, memory.available_bytes, memory.system) == (32 * GIB, 20 * GIB, "Windows")
+
+
+def test_a_limit_on_the_process_is_named_with_the_hosts_memory(read: Callable[[], Host]) -> None:
+    host = replace(read(), is_memory_limited=True, process_limit="ulimit -v")
+    (device,) = plan_devices((), host_memory(host))
+    assert "ulimit -v" in device.note
+    (device,) = plan_devices((), host_memory(replace(host, process_limit="")))
+    assert "container" in device.note
 
 
 def test_described_machines(read: Callable[[], Host]) -> None:
