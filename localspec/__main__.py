@@ -1,6 +1,6 @@
 """`python -m localspec` does the same as `localspec`."""
 
-from localspec.cli.main import main
+from localspec.entry import main
 
 if __name__ == "__main__":
     main()

@@ -13,13 +13,23 @@ from localspec.cli.services import Services
 
 
 def open_app(is_demo: bool, replay: Path | None) -> int:
-    """Run the terminal app and return its exit code."""
+    """Run the terminal app and return its exit code.
+
+    Raises:
+        LocalspecError: a setting or the recording is wrong; the screen is not taken then.
+    """
     from localspec.settings import load_settings
     from localspec.tui.app import run_app
-    from localspec.tui.services import AppServices
+    from localspec.tui.services import AppServices, memory_file
     from localspec.tui.state import Launch
 
-    return run_app(AppServices(load_settings()), Launch(is_demo, replay))
+    settings = load_settings()
+    if replay is not None:
+        from localspec.tui.replaying import replayed_session
+
+        with replayed_session(replay, settings) as (services, launch):
+            return run_app(services, launch)
+    return run_app(AppServices(settings, memory_file=memory_file), Launch(is_demo))
 
 
 def main() -> NoReturn:

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Callable
-from typing import ClassVar
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
+from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.timer import Timer
 
 from localspec.errors import LocalspecError
+from localspec.settings import Settings
+from localspec.tui.bench_settings import bench_of, carried_over
 from localspec.tui.download_queue import DownloadQueue, Transfers
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices
 from localspec.tui.state import EngineState, Launch, Workbench
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+    from textual.notifications import SeverityLevel
+
+    from localspec.catalog.found_model import FoundModel
+    from localspec.tui.memory import Remembered
+
+_SIGNALS = ("SIGTERM", "SIGHUP")
+
+_REMEMBER_S = 0.5
+"""Choices are written when nothing has changed for so long."""
 
 
 def _models() -> Screen[None]:
@@ -48,6 +69,12 @@ def _runs() -> Screen[None]:
     return RunsScreen()
 
 
+def _commands() -> type[Provider]:
+    from localspec.tui.palette import AppCommands
+
+    return AppCommands
+
+
 class LocalspecApp(App[int]):
     """Models, fit, chat, compare, runs: one mode each, and one workbench for all."""
 
@@ -61,6 +88,7 @@ class LocalspecApp(App[int]):
         "runs": _runs,
     }
     DEFAULT_MODE = "models"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2,alt+1", "switch_mode('models')", "Models", id="mode.models", tooltip="Models here and on the Hub"),
         Binding("f3,alt+2", "switch_mode('fit')", "Fit", id="mode.fit", tooltip="Does it fit into memory?"),
@@ -68,6 +96,8 @@ class LocalspecApp(App[int]):
         Binding("f5,alt+4", "switch_mode('compare')", "Compare", id="mode.compare", tooltip="Off against on, paired"),
         Binding("f6,alt+5", "switch_mode('runs')", "Runs", id="mode.runs", tooltip="What was measured"),
         Binding("f1", "show_help_panel", "Help", id="app.help", tooltip="Keys of this screen"),
+        Binding("f9,ctrl+comma", "settings", "Settings", id="app.settings", tooltip="Everything in settings.toml"),
+        Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
     ]
 
@@ -85,11 +115,67 @@ class LocalspecApp(App[int]):
             services: makers of engine, Hub and database; None for the real ones.
             launch: how it was started.
         """
-        super().__init__()
         self.services = services or AppServices()
         self.launch = launch or Launch()
+        remembered = self._recall()
+        screen = self.launch.screen or ("" if remembered is None else remembered.screen)
+        if screen in self.MODES:
+            # Before Textual looks at it; on any other way the first screen would be made for nothing.
+            self.DEFAULT_MODE = screen  # type: ignore[misc]
+        super().__init__()
+        if remembered is not None and remembered.theme in self.available_themes:
+            self.theme = remembered.theme
         self.room = EngineRoom(self.services.make_engine, self._on_engine_state)
         self.downloads = DownloadQueue(self.services.open_hub, self._on_transfers)
+        self._remembering: Timer | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self.set_reactive(LocalspecApp.workbench, self._first_bench(remembered))
+
+    # From one start to the next.
+
+    def _memory_file(self) -> Path | None:
+        try:
+            return None if self.services.memory_file is None else self.services.memory_file()
+        except LocalspecError:
+            # Without a data folder the app works, and forgets.
+            return None
+
+    def _recall(self) -> Remembered | None:
+        from localspec.tui.memory import read_remembered
+
+        path = self._memory_file()
+        return None if path is None else read_remembered(path)
+
+    def _first_bench(self, remembered: Remembered | None) -> Workbench:
+        from localspec.session.settings_file import overridden_settings
+        from localspec.tui.memory import recall
+
+        if self.launch.workbench is not None:
+            return self.launch.workbench
+        if remembered is None:
+            return bench_of(self.services.settings)
+        return recall(remembered, self.services.settings, overridden_settings())
+
+    def _remember_soon(self) -> None:
+        if self.services.memory_file is None or not self.is_running:
+            return
+        if self._remembering is not None:
+            self._remembering.stop()
+        self._remembering = self.set_timer(_REMEMBER_S, self._remember)
+
+    def _remember(self) -> None:
+        """Write what was chosen: a kilobyte, so that no thread is needed."""
+        from localspec.tui.memory import remember, write_remembered
+
+        path = self._memory_file()
+        if path is not None:
+            # Nothing is said of a failure: it would be said again at every choice.
+            with suppress(LocalspecError):
+                write_remembered(path, remember(self.workbench, self.services.settings, self.current_mode, self.theme))
+
+    def watch_workbench(self) -> None:
+        """Remember what is chosen."""
+        self._remember_soon()
 
     def _on_engine_state(self, state: EngineState) -> None:
         self.engine_state = state
@@ -97,19 +183,102 @@ class LocalspecApp(App[int]):
     def _on_transfers(self, transfers: Transfers) -> None:
         self.transfers = transfers
 
+    # Beginning and ending.
+
+    def on_mount(self) -> None:
+        """Hear of the wish to end from outside, and begin what the start asks for."""
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for name in _SIGNALS:
+                if hasattr(signal, name):
+                    with suppress(NotImplementedError, RuntimeError, ValueError):
+                        loop.add_signal_handler(getattr(signal, name), self.end, 128 + getattr(signal, name))
+        self.theme_changed_signal.subscribe(self, lambda _: self._remember_soon())
+        if self.launch.is_demo:
+            self.prepare_demo()
+
     async def on_unmount(self) -> None:
-        """Stop the downloads, however the app is left; what has come is kept."""
-        await self.downloads.close()
+        """Stop downloads and engines, however the app is left; what has come is kept."""
+        if self.services.memory_file is not None:
+            self._remember()
+        await asyncio.gather(self.downloads.close(), self.room.close())
+
+    def end(self, code: int = 0) -> None:
+        """End the engine processes, then the app with an exit code; once, however often it is asked for."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(code), name="end")
+
+    async def _end(self, code: int) -> None:
+        try:
+            await self.room.close()
+        finally:
+            self.exit(code)
+
+    async def action_quit(self) -> None:
+        """End the engine processes, then the app."""
+        self.end()
+
+    @work(exclusive=True, group="demo", exit_on_error=False)
+    async def prepare_demo(self) -> None:
+        """Make the demo's models, choose them, and go to the chat."""
+        from localspec.tui.screens.demo import DemoScreen
+
+        pair = await self.push_screen_wait(DemoScreen())
+        if pair is None:
+            return
+        target, draft = pair
+        speculation = replace(self.workbench.speculation, method="draft")
+        self.workbench = replace(self.workbench, target=target, draft=draft, speculation=speculation)
+        await self.switch_mode("chat")
+
+    # What all screens offer.
 
     def show_failure(self, error: LocalspecError) -> None:
         """Say what went wrong, and what to do about it."""
         text = error.message if not error.hint else f"{error.message}\n{error.hint}"
         self.notify(str(plain(text)), severity="error", timeout=10, markup=False)
 
-    async def action_quit(self) -> None:
-        """End the engine processes, then the app."""
-        await self.room.close()
-        self.exit(0)
+    def take_settings(self, settings: Settings) -> None:
+        """Put other settings in force, and on the workbench what has changed in them."""
+        before = self.services.settings
+        self.services = replace(self.services, settings=settings)
+        self.workbench = carried_over(self.workbench, before, settings)
+
+    def action_settings(self) -> None:
+        """Open the settings, unless they are open."""
+        from localspec.tui.screens.settings import SettingsScreen
+
+        if not isinstance(self.screen, SettingsScreen):
+            self.push_screen(SettingsScreen())
+
+    @work(exclusive=True, group="choice", exit_on_error=False)
+    async def choose_target(self, found: FoundModel) -> None:
+        """Take a model as the target; a draft that is no pair with it is let go."""
+        from localspec.session.library import read_library
+        from localspec.tui.model_choice import choose_target
+
+        try:
+            (entry,) = await read_library(self.room.probe, [found])
+            chosen = await choose_target(self.room.probe, self.workbench, entry)
+        except LocalspecError as error:
+            self.show_failure(error)
+            return
+        self.workbench = chosen.applied_to(self.workbench)
+        severity: SeverityLevel = "warning" if chosen.is_doubtful else "information"
+        self.notify(str(plain(chosen.words)), severity=severity, markup=False)
+
+    @work(exclusive=True, group="unload", exit_on_error=False)
+    async def action_unload(self) -> None:
+        """Give back what the models take of the memory."""
+        if self.engine_state.loaded is None and self.room.is_free:
+            self.notify("No models are loaded.", markup=False)
+            return
+        try:
+            await self.room.unload()
+        except LocalspecError as error:
+            self.show_failure(error)
+        else:
+            self.notify("The models are unloaded.", markup=False)
 
 
 def run_app(services: AppServices | None = None, launch: Launch | None = None) -> int:

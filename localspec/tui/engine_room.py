@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
+from localspec.engine.requests import Unload
 from localspec.engine.values import SpeculationState
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
 from localspec.session.load_plan import LoadPlan, plan_load
@@ -124,6 +125,18 @@ class EngineRoom:
         self._loaded_for = bench
         self._change(loaded=loaded, speculation=loaded.speculation)
         return loaded
+
+    async def unload(self) -> None:
+        """End the process that holds the models, if it does. The next load starts another.
+
+        Raises:
+            UsageError: something uses them.
+        """
+        async with self.occupied("unloading") as engine:
+            self._loaded_for = self.load_plan = None
+            async for _ in engine.stream(Unload(engine.next_id())):
+                pass
+            self._change(loaded=None, speculation=None)
 
     def note_speculation(self, state: SpeculationState) -> None:
         """Take over what the engine said of its drafter."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localspec.settings import Settings
@@ -39,6 +40,13 @@ def open_database() -> Database:
     return Database()
 
 
+def memory_file() -> Path:
+    """Return the file of remembered choices; its folder exists."""
+    from localspec.paths import data_dir
+
+    return data_dir() / "app.json"
+
+
 @dataclass(frozen=True, slots=True)
 class AppServices:
     """Makers of everything that is not a value, and the settings in force."""
@@ -48,3 +56,5 @@ class AppServices:
     """Called twice: for the engine that holds models, and for the one that reads headers and measures memory."""
     open_hub: Callable[[], Hub] = open_hub
     open_database: Callable[[], Database] = open_database
+    memory_file: Callable[[], Path] | None = None
+    """Gives the file of remembered choices, or raises LocalspecError; None remembers nothing."""

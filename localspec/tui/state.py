@@ -55,3 +55,7 @@ class Launch:
     """On the embedded models."""
     replay: Path | None = None
     """A recorded session instead of an engine."""
+    workbench: Workbench | None = None
+    """To begin with; None for what was left the last time."""
+    screen: str = ""
+    """To begin with; empty for the one that was left."""

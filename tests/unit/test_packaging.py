@@ -57,7 +57,7 @@ def test_the_wheel_carries_code_and_data_and_nothing_else(wheel: Path) -> None:
 
 def test_the_wheel_has_the_command_and_the_licence(unpacked: Path) -> None:
     (info,) = unpacked.glob("*.dist-info")
-    assert "localspec = localspec.cli.main:main" in (info / "entry_points.txt").read_text("utf-8")
+    assert "localspec = localspec.entry:main" in (info / "entry_points.txt").read_text("utf-8")
     assert "Apache License" in (info / "licenses" / "LICENSE").read_text("utf-8")
 
 

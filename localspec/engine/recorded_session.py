@@ -1,0 +1,122 @@
+"""A recorded session to play with: the same questions, in any order and as often as wanted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+
+from localspec.engine.events import Configured, EngineFailed, Event, GenerationFinished, ModelsLoaded, Unloaded
+from localspec.engine.recording import Exchange
+from localspec.engine.replay import ReplayEngine
+from localspec.engine.requests import Cancel, Configure, Generate, Request, Unload
+from localspec.engine.values import SpeculationState
+
+
+class RecordedSession:
+    """The engine's interface over a recording, without its order: each answer is the best match that was played least.
+
+    A generation is answered by one with the same way of drafting, and with the same last message if there is one.
+
+    Args:
+        exchanges: what was recorded.
+        speed: 1 for the recorded pace; None for at once.
+    """
+
+    def __init__(self, exchanges: Sequence[Exchange], speed: float | None = 1.0) -> None:
+        self._exchanges = tuple(exchanges)
+        self._methods = _methods(self._exchanges)
+        self._speed = speed
+        self._last_id = 0
+        self._num_played: Counter[int] = Counter()
+        self._method = "off"
+        self._running: dict[int, ReplayEngine] = {}
+        self._is_closed = False
+
+    def next_id(self) -> int:
+        """Return an id that no earlier request had."""
+        self._last_id += 1
+        return self._last_id
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Yield what was answered when this was recorded, at its pace."""
+        if isinstance(request, Cancel):
+            await self.cancel(request.request_id)
+            return
+        if isinstance(request, Unload):
+            yield Unloaded(request.id)
+            return
+        index = None if self._is_closed else self._pick(request)
+        if index is None:
+            yield EngineFailed(request.id, "UsageError", self._refusal(request), "Start localspec without --replay.")
+            return
+        self._num_played[index] += 1
+        replay = self._running[request.id] = ReplayEngine([self._exchanges[index]], self._speed)
+        try:
+            async for event in replay.stream(request):
+                if isinstance(event, ModelsLoaded | Configured):
+                    self._method = _method(event.speculation)
+                yield event
+        finally:
+            self._running.pop(request.id, None)
+
+    async def cancel(self, request_id: int) -> None:
+        """Stop what plays; its stream ends with a last event."""
+        if (replay := self._running.get(request_id)) is not None:
+            await replay.cancel(request_id)
+
+    async def close(self) -> None:
+        """End what plays. Nothing is answered after this."""
+        self._is_closed = True
+        for replay in list(self._running.values()):
+            await replay.close()
+
+    def _pick(self, request: Request) -> int | None:
+        """Return the index of the exchange to play."""
+        ranked: list[tuple[bool, int, int]] = []
+        for index, exchange in enumerate(self._exchanges):
+            if exchange.request.type != request.type or not exchange.events:
+                continue
+            is_other = False
+            if isinstance(request, Configure):
+                if self._methods[index] != request.speculation.method:
+                    continue
+            elif isinstance(request, Generate):
+                if self._methods[index] != self._method:
+                    continue
+                is_other = _question(request) != _question(exchange.request)
+            ranked.append((is_other, self._num_played[index], index))
+        return min(ranked)[2] if ranked else None
+
+    def _refusal(self, request: Request) -> str:
+        if self._is_closed:
+            return "The recorded session was closed."
+        match request:
+            case Configure():
+                return f"The recorded session knows nothing of the method {request.speculation.method}."
+            case Generate():
+                return f"The recorded session has no answer with the method {self._method}."
+            case _:
+                return f"The recorded session has no {request.type.replace('_', ' ')}."
+
+
+def _methods(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
+    """Return the way of drafting that each exchange asks for, or that was in force."""
+    methods = []
+    for exchange in exchanges:
+        method = "off"
+        if isinstance(exchange.request, Configure):
+            method = exchange.request.speculation.method
+        elif exchange.events and isinstance(last := exchange.events[-1][1], GenerationFinished):
+            method = _method(last.speculation)
+        methods.append(method)
+    return tuple(methods)
+
+
+def _method(state: SpeculationState) -> str:
+    return state.method if state.is_on else "off"
+
+
+def _question(request: Request) -> str:
+    if not isinstance(request, Generate):
+        return ""
+    return request.messages[-1].content if request.messages else request.text or ""

@@ -1,0 +1,150 @@
+"""The settings: the file settings.toml, field by field, and the theme."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, Select, Static
+
+from localspec.errors import LocalspecError
+from localspec.paths import settings_file
+from localspec.session.plain_text import one_line
+from localspec.session.settings_file import Value, change_settings, overridden_settings
+from localspec.tui.plain import plain, plain_line
+from localspec.tui.settings_fields import UNSET, Key, SettingField, setting_changes, setting_fields, setting_texts
+from localspec.tui.settings_words import TITLES
+
+if TYPE_CHECKING:
+    from localspec.tui.app import LocalspecApp
+
+
+class SettingsScreen(ModalScreen[None]):
+    """Nothing is written before it is accepted whole; the theme shows at once."""
+
+    CSS_PATH = "settings.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-wide")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", id="settings.leave", tooltip="Change nothing"),
+        Binding("ctrl+s", "save", "Save", id="settings.save", tooltip="Write settings.toml", priority=True),
+    ]
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Take the file.
+
+        Args:
+            path: None for the one in the configuration folder.
+        """
+        super().__init__()
+        self._path = path or settings_file()
+        self._overridden = overridden_settings()
+        self._texts: dict[Key, str] = {}
+
+    @property
+    def host(self) -> LocalspecApp:
+        """The app, by its own type."""
+        return cast("LocalspecApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Yield a row for each setting."""
+        self._texts = setting_texts(self.host.services.settings)
+        panel = Vertical(id="settings", classes="panel")
+        panel.border_title = "Settings"
+        panel.border_subtitle = plain_line(str(self._path)).markup
+        with panel:
+            with VerticalScroll(can_focus=False):
+                yield Label("Appearance", classes="group", markup=False)
+                with Horizontal(classes="row"):
+                    yield Label("theme", markup=False)
+                    themes = [(Content(name), name) for name in sorted(self.host.available_themes)]
+                    yield Select(themes, value=self.host.theme, allow_blank=False, compact=True, id="theme")
+                    yield Label("colours of the app", classes="muted", markup=False)
+                group = ""
+                for field in setting_fields():
+                    if field.key[0] != group:
+                        group = field.key[0]
+                        yield Label(TITLES.get(group, group), classes="group", markup=False)
+                    with Horizontal(classes="row"):
+                        yield from self._row(field)
+            yield Static("", id="settings-refusal", markup=False)
+            with Horizontal(id="settings-buttons"):
+                yield Button(Content("Save"), id="save", variant="primary", compact=True)
+                yield Button(Content("Leave"), id="leave", compact=True)
+
+    def _row(self, field: SettingField) -> ComposeResult:
+        variable = self._overridden.get(field.key)
+        text, name = self._texts[field.key], _widget_id(field.key)
+        yield Label(field.key[1], markup=False)
+        if field.choices:
+            choices = [(Content(choice), choice) for choice in field.choices]
+            yield Select(choices, value=text, allow_blank=False, compact=True, id=name, disabled=variable is not None)
+        else:
+            # A line break would end the field's line.
+            shown = "" if text == UNSET else one_line(text)
+            yield Input(shown, id=name, compact=True, disabled=variable is not None)
+        words = field.words if variable is None else f"! set by {one_line(variable)}"
+        yield Label(plain_line(words), classes="muted", markup=False)
+
+    def written(self) -> dict[Key, str]:
+        """Return what the fields hold, but for those that cannot be edited."""
+        texts: dict[Key, str] = {}
+        for field in setting_fields():
+            widget = self.query_one(f"#{_widget_id(field.key)}")
+            if widget.disabled:
+                continue
+            if isinstance(widget, Select):
+                texts[field.key] = str(widget.value)
+            elif isinstance(widget, Input) and widget.value != one_line(_empty(self._texts[field.key])):
+                texts[field.key] = widget.value
+        return texts
+
+    @on(Select.Changed, "#theme")
+    def _take_theme(self, event: Select.Changed) -> None:
+        event.stop()
+        if isinstance(event.value, str):
+            self.host.theme = event.value
+
+    @on(Input.Submitted)
+    @on(Button.Pressed, "#save")
+    def action_save(self) -> None:
+        """Write what has changed, if it can be."""
+        changes = setting_changes({key: _empty(text) for key, text in self._texts.items()}, self.written())
+        changes = {key: value for key, value in changes.items() if not (value is None and self._texts[key] == UNSET)}
+        if changes:
+            self.save(changes)
+        else:
+            self.dismiss(None)
+
+    @work(exclusive=True, group="save", exit_on_error=False)
+    async def save(self, changes: dict[Key, Value]) -> None:
+        """Check and write, or say what is wrong."""
+        try:
+            settings = await asyncio.to_thread(change_settings, self._path, changes)
+        except LocalspecError as error:
+            refusal = self.query_one("#settings-refusal", Static)
+            refusal.update(plain(f"! {error.message} {error.hint}"))
+            refusal.add_class("-shown")
+            return
+        self.host.take_settings(settings)
+        self.host.notify("The settings are written.", markup=False)
+        self.dismiss(None)
+
+    @on(Button.Pressed, "#leave")
+    def action_leave(self) -> None:
+        """Change nothing."""
+        self.dismiss(None)
+
+
+def _widget_id(key: Key) -> str:
+    return f"{key[0]}-{key[1]}"
+
+
+def _empty(text: str) -> str:
+    return "" if text == UNSET else text

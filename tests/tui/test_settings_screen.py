@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input, Select, Static
+
+from localspec.errors import LocalspecError, SettingsError
+from localspec.session.settings_file import change_settings, overridden_settings
+from localspec.settings import Settings
+from localspec.tui.app import LocalspecApp
+from localspec.tui.screens.settings import SettingsScreen
+from localspec.tui.settings_fields import setting_changes, setting_fields, setting_texts
+from localspec.tui.settings_words import TITLES, WORDS
+
+WRITTEN = """# mine
+[context]   # long texts
+n_ctx = 2048
+
+[draft]
+# as measured
+n_max = 6
+"""
+
+
+def test_every_setting_has_a_title_and_words() -> None:
+    fields = list(setting_fields())
+    assert {field.key for field in fields} == set(WORDS)
+    assert {field.key[0] for field in fields} == set(TITLES)
+
+
+def test_unchanged_texts_are_no_changes() -> None:
+    texts = setting_texts(Settings())
+    assert setting_changes(texts, texts) == {}
+
+
+def test_changed_texts_have_the_types_of_their_settings() -> None:
+    texts = setting_texts(Settings())
+    new = {
+        ("draft", "n_max"): "8",
+        ("sampling", "temperature"): "0.5",
+        ("context", "flash_attn"): "off",
+        ("models", "folders"): "/a:/b",
+        ("draft", "type_k"): "q8_0",
+        ("bench", "pairs"): "many",
+        ("memory", "reserve_gib"): "",
+    }
+    assert setting_changes(texts, new) == {
+        ("draft", "n_max"): 8,
+        ("sampling", "temperature"): 0.5,
+        ("context", "flash_attn"): False,
+        ("models", "folders"): ["/a", "/b"],
+        ("draft", "type_k"): "q8_0",
+        ("bench", "pairs"): "many",
+        ("memory", "reserve_gib"): None,
+    }
+
+
+def test_writing_keeps_comments_and_order(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(WRITTEN)
+    settings = change_settings(file, {("draft", "n_max"): 5, ("bench", "pairs"): 7})
+    assert file.read_text() == WRITTEN.replace("n_max = 6", "n_max = 5") + "\n[bench]\npairs = 7\n"
+    assert (settings.draft.n_max, settings.bench.pairs, settings.context.n_ctx) == (5, 7, 2048)
+
+
+def test_a_setting_that_is_taken_out_has_its_default(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(WRITTEN)
+    assert change_settings(file, {("draft", "n_max"): None}).draft.n_max == Settings().draft.n_max
+    assert "n_max" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({("draft", "n_max"): 99}, "n_max is 99"),
+        ({("draft", "n_max"): "many"}, "draft.n_max"),
+        ({("context", "type_v"): "q8_0", ("context", "flash_attn"): False}, "flash_attn off"),
+        ({("models", "folders"): ["here"]}, "whole path"),
+    ],
+)
+def test_what_is_refused_leaves_the_file(tmp_path: Path, changes: dict[tuple[str, str], object], words: str) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(WRITTEN)
+    with pytest.raises(SettingsError) as caught:
+        change_settings(file, changes)  # type: ignore[arg-type]
+    assert words in caught.value.message
+    assert ".part" not in caught.value.message
+    assert file.read_text() == WRITTEN
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_that_is_no_toml_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_bytes(b"[draft\n")
+    with pytest.raises(LocalspecError, match="not valid TOML"):
+        change_settings(file, {("draft", "n_max"): 5})
+    assert file.read_bytes() == b"[draft\n"
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "real.toml").write_text(WRITTEN)
+    (tmp_path / "settings.toml").symlink_to(tmp_path / "real.toml")
+    change_settings(tmp_path / "settings.toml", {("draft", "n_max"): 5})
+    assert (tmp_path / "settings.toml").is_symlink()
+    assert "n_max = 5" in (tmp_path / "real.toml").read_text()
+
+
+def test_the_environment_is_above() -> None:
+    assert overridden_settings({"localspec_draft__n_max": "5", "OTHER": "1"}) == {
+        ("draft", "n_max"): "localspec_draft__n_max"
+    }
+
+
+async def test_a_value_is_written_and_put_on_the_bench(app: LocalspecApp, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(SettingsScreen(file))
+        app.screen.query_one("#draft-n_max", Input).value = "7"
+        app.screen.query_one("#context-flash_attn", Select).value = "off"
+        await pilot.press("ctrl+s")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert not isinstance(app.screen, SettingsScreen)
+        assert app.services.settings.draft.n_max == 7
+        assert app.workbench.speculation.n_max == 7
+        assert app.workbench.context.flash_attn is False
+    assert file.read_text() == "[draft]\nn_max = 7\n\n[context]\nflash_attn = false\n"
+
+
+async def test_a_wrong_value_is_refused_in_words(app: LocalspecApp, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    async with app.run_test(size=(60, 20)) as pilot:
+        await app.push_screen(SettingsScreen(file))
+        app.screen.query_one("#draft-n_max", Input).value = "[/]"
+        await pilot.press("ctrl+s")
+        await app.screen.workers.wait_for_complete()
+        await pilot.pause()
+        assert isinstance(app.screen, SettingsScreen)
+        assert "[/]" in str(app.screen.query_one("#settings-refusal", Static).content)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, SettingsScreen)
+    assert not file.exists()
+
+
+async def test_what_the_environment_says_cannot_be_edited(
+    app: LocalspecApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCALSPEC_DRAFT__N_MAX", "3")
+    async with app.run_test(size=(80, 24)):
+        await app.push_screen(SettingsScreen(tmp_path / "settings.toml"))
+        assert app.screen.query_one("#draft-n_max", Input).disabled
+        assert ("draft", "n_max") not in app.screen.written()  # type: ignore[attr-defined]
+
+
+async def test_the_theme_shows_at_once(app: LocalspecApp, tmp_path: Path) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("f9")
+        await pilot.pause()
+        app.screen.query_one("#theme", Select).value = "textual-light"
+        await pilot.pause()
+        assert app.theme == "textual-light"
+        await pilot.press("f9")
+        await pilot.pause()
+        assert [type(screen) for screen in app.screen_stack].count(SettingsScreen) == 1
