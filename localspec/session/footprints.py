@@ -40,10 +40,11 @@ class ProbeEngine:
                 return await self._ask(target_path, target, draft_path, draft)
             except EngineDiedError as error:
                 self._is_registered = not self._hypothetical
+                has_gpu = bool(self._hypothetical) or target.n_gpu_layers > 0
                 raise LocalspecError(
                     f"llama.cpp ended twice over the question what {target_path.name} takes in memory with "
-                    f"{placement_words(target)}"
-                    + (f", and {_name(draft_path)} with {placement_words(draft)}" if draft is not None else "")
+                    f"{placement_words(target, has_gpu)}"
+                    + (f", and {_name(draft_path)} with {placement_words(draft, has_gpu)}" if draft is not None else "")
                     + f". {error.message}",
                     "Try other settings; the engine's log file has llama.cpp's own words.",
                 ) from error
@@ -79,13 +80,14 @@ class ProbeEngine:
         return answer.footprint
 
 
-def placement_words(placement: Placement) -> str:
-    """Return a placement as a person would say it."""
+def placement_words(placement: Placement, has_gpu: bool = True) -> str:
+    """Return a placement as a person would say it; without a GPU there is nothing to say of layers."""
     layers = "all layers" if placement.n_gpu_layers < 0 else f"{placement.n_gpu_layers} layers"
+    where = f", {layers} on GPUs" if has_gpu else ""
     kv = placement.type_k if placement.type_k == placement.type_v else f"{placement.type_k}/{placement.type_v}"
     experts = ", its experts on the CPU" if placement.experts_on_cpu else ""
     flash = "" if placement.flash_attn else ", flash attention off"
-    return f"n_ctx {placement.n_ctx}, {layers} on GPUs, KV {kv}{flash}{experts}"
+    return f"n_ctx {placement.n_ctx}{where}, KV {kv}{flash}{experts}"
 
 
 def _is_on_any(footprint: Footprint) -> bool:

@@ -112,10 +112,12 @@ def _applied(as_asked: LoadPlan, wishes: Wishes, plan: MemoryPlan) -> LoadPlan:
         draft_context = _placed(draft_context, plan.draft, context.n_ctx)
     notes: list[str] = []
     if plan.verdict != "FITS":
+        has_gpu = any(device.kind == "gpu" for device in plan.devices)
         notes.append(f"memory: {plan.sentence}")
-        notes.append(f"memory: the target is loaded with {placement_words(replace(plan.target, n_ctx=context.n_ctx))}.")
+        words = placement_words(replace(plan.target, n_ctx=context.n_ctx), has_gpu)
+        notes.append(f"memory: the target is loaded with {words}.")
         if plan.draft is not None:
-            words = placement_words(replace(plan.draft, n_ctx=draft_context.n_ctx))
+            words = placement_words(replace(plan.draft, n_ctx=draft_context.n_ctx), has_gpu)
             notes.append(f"memory: the draft is loaded with {words}.")
     return LoadPlan(context, draft_context, plan, tuple(notes))
 
