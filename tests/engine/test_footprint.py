@@ -273,6 +273,19 @@ async def ask(client: EngineClient, path: Path) -> Event:
     return await last_event(client, MeasureFootprint(client.next_id(), str(path), PLACEMENT))
 
 
+def test_refusals_name_the_model_and_the_cause(tmp_path: Path, probe: FootprintProbe) -> None:
+    model = tmp_path / "odd heads.gguf"
+    write_llama(model, n_embd=68)
+    for _ in range(2):
+        with pytest.raises(ModelLoadError) as caught:
+            probe.measure(str(model), Placement(512, type_k="q8_0", type_v="q8_0"))
+        assert str(model) in caught.value.message and "stubs" not in caught.value.message
+        assert "q8_0" in caught.value.message and "f16" in caught.value.hint and "smaller" not in caught.value.hint
+    with pytest.raises(ModelLoadError) as caught:
+        probe.measure(str(model), Placement(512, type_v="q8_0", flash_attn=False))
+    assert str(model) in caught.value.message and "flash attention" in caught.value.hint
+
+
 async def test_a_process_with_hypothetical_devices_loads_nothing(tmp_path: Path) -> None:
     client = EngineClient(tmp_path / "engine.log")
     path = write_llama(tmp_path / "model.gguf", n_embd=128)

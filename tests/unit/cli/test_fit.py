@@ -249,3 +249,20 @@ def test_parts_of_shared_memory_count_on_the_host_too() -> None:
     on_host = {part.character: part.size_bytes // MIB for part in parts_of(host, rows, ["MTL0"])}
     assert on_host == {"T": 8, "d": 1, "K": 1, "k": 0, "c": 1, "x": 0, "=": 4, ".": 15}
     assert legend("T.") == "T target weights  . free"
+
+
+def test_the_least_contexts_are_answered_with_llama_cpps_own_least(fit: Fit, paths: dict[str, Path]) -> None:
+    for words in ((), ("--draft", paths["small"])):
+        code, out, err = fit(paths["big"], *words, "--n-ctx", "1", "--json")
+        assert (code, json.loads(out)["n_ctx"]) == (0, 256)
+        assert "fewer than 256 positions" in err and "n_max" not in err
+
+
+def test_nothing_need_be_kept_free(fit: Fit, paths: dict[str, Path]) -> None:
+    _, out, _ = fit(paths["big"], "--device", "RTX 4070:500MiB", "--reserve", "0", "--json")
+    assert [device["reserve_bytes"] for device in json.loads(out)["devices"]] == [0, 0]
+
+
+def test_more_devices_than_llama_cpp_takes_are_refused_in_words(fit: Fit, paths: dict[str, Path]) -> None:
+    code, _, err = fit(paths["big"], *["--device", "4GiB"] * 16)
+    assert code and "at most 15" in err
