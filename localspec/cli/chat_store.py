@@ -27,6 +27,16 @@ def open_database(stack: ExitStack, services: Services) -> Database:
         LocalspecError: it cannot be opened.
     """
     database = stack.enter_context(services.open_database())
+    stack.callback(say_loss, database)
     for notice in database.notices:
         say_notice(f"note: {notice}")
     return database
+
+
+def say_loss(database: Database) -> None:
+    """Say it if the file of an open database is no longer where it was."""
+    if not database.is_in_place:
+        say_notice(
+            f"warning: {database.path} was removed or replaced meanwhile. What was written to it since is not in what "
+            "lies there now."
+        )

@@ -87,7 +87,10 @@ class RunKeeper:
     def finish(self, measurement: Measurement) -> int | None:
         """Keep the document, and return the run's number; None if it could not be kept."""
         document = measurement_record(measurement)
-        kept = self._attempt(lambda: self._keep_document(measurement, document, state_of(measurement)), True)
+        state = state_of(measurement)
+        kept = self._attempt(lambda: self._keep_document(measurement, document, state), True)
+        if kept and self._database is not None and not self._database.is_in_place:
+            kept = self._attempt(lambda: self._keep_again(measurement, document, state), True)
         self._close()
         return self._run_id if kept else None
 
@@ -137,6 +140,18 @@ class RunKeeper:
             # Its database was set aside meanwhile, or somebody deleted it; here it is whole.
             self._begin(measurement)
             self._finish(document, state)
+
+    def _keep_again(self, measurement: Measurement, document: Record, state: RunState) -> None:
+        """Keep the whole run anew, since what it was written to has gone."""
+        assert self._database is not None
+        path = self._database.path
+        self._close()
+        self._num_said, self._run_id = 0, None
+        self._begin(measurement)
+        self._finish(document, state)
+        self._on_notice(
+            f"note: {path} was removed or replaced while this was measured. The run is kept in what lies there now."
+        )
 
     def _finish(self, document: Record, state: RunState) -> None:
         if self._runs is not None and self._run_id is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import sqlite3
+import stat
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -23,6 +25,61 @@ _MAX_VERSION = 1000
 
 _MAX_CHECKED_BYTES = 64 * 1024 * 1024
 """Reading a larger file through would be felt with every command; it is checked after an unclean end only."""
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+class NoFileError(StoreError):
+    """What lies at the database's place is no file."""
+
+
+def check_files(path: Path) -> None:
+    """Refuse what is no file, before anything is opened: a pipe might be waited for, and a device written to.
+
+    Raises:
+        NoFileError: the database, or what SQLite keeps beside it, is a folder, a pipe or a device, or leads to one.
+        StoreError: it cannot be looked at.
+    """
+    for suffix in ("", *_COMPANIONS, ".lock"):
+        file = path.with_name(path.name + suffix)
+        try:
+            mode = file.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise StoreError(f"{file} cannot be read: {error.strerror}.", "Check the rights of its folder.") from error
+        if not stat.S_ISREG(mode):
+            kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "no file")
+            raise NoFileError(
+                f"{file} is {kind}, and no file that could hold anything.",
+                "Move it away, or set LOCALSPEC_DATA to another folder.",
+            )
+
+
+def emptied(path: Path) -> str:
+    """Return what tells that a database which is empty or gone once held something; empty if nothing does."""
+    try:
+        is_there = path.exists()
+        if is_there and path.stat().st_size > 0:
+            return ""
+        log = path.with_name(f"{path.name}-wal")
+        has_log = log.exists() and log.stat().st_size > 0
+        backups = sorted(file.name for file in path.parent.glob(f"{glob.escape(path.name)}.v*.bak"))
+    except OSError:
+        return ""
+    state = "is empty" if is_there else "is gone"
+    if has_log:
+        return f"{state}, though {log.name} beside it shows that it held something"
+    if is_there and backups:
+        return f"{state}, though {backups[-1]} beside it, a copy of an earlier state, shows that it held something"
+    return ""
 
 
 def condition_of(path: Path, latest: int, is_thorough: bool = False) -> Condition:
@@ -70,7 +127,8 @@ def set_aside(path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC
         number += 1
         place = path.with_name(f"{path.name}.aside-{stamp}-{number}")
     try:
-        path.rename(place)
+        if path.exists():
+            path.rename(place)
         for companion in _COMPANIONS:
             beside = path.with_name(path.name + companion)
             if beside.exists():

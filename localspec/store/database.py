@@ -1,7 +1,8 @@
 """The SQLite file that keeps runs, profiles and chats.
 
 Opening it never loses anything: a file that cannot be read is renamed and a new one begun; one of a newer localspec
-is left as it is; an older one is copied before it is brought up to date.
+is left as it is; an older one is copied before it is brought up to date. One that cannot be written, since its folder
+may not be or the disk is full, is read all the same; what would write to it then says why it cannot.
 
 A killed process loses at most the transaction that it was writing. After a power cut the file is whole, but the
 last transactions before it may be missing (synchronous NORMAL).
@@ -17,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
-from localspec.errors import StoreError
-from localspec.paths import data_dir
-from localspec.store.condition import condition_of, set_aside
+from localspec.errors import LocalspecError, StoreError
+from localspec.paths import data_dir, models_dir
+from localspec.store.condition import NoFileError, check_files, condition_of, emptied, set_aside
 from localspec.store.connection import StoreConnection
 from localspec.store.failures import is_damage, is_surroundings, store_error
 from localspec.store.migrations import (
@@ -30,6 +31,7 @@ from localspec.store.migrations import (
     prepare_search,
     version_of,
 )
+from localspec.store.reading import copy_of
 
 FILE_NAME = "localspec.sqlite3"
 
@@ -64,12 +66,22 @@ class Database:
         migrations: Sequence[Migration] = MIGRATIONS,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        self.path = data_dir() / FILE_NAME if path is None else path.absolute()
         self.now = now
         self._migrations = tuple(migrations)
         self._notices: list[str] = []
         self._has_search = False
-        self._connection = self._open()
+        self._refusal: LocalspecError | None = None
+        self._identity: tuple[int, int] | None = None
+        self.path = models_dir().with_name(FILE_NAME) if path is None else path.absolute()
+        try:
+            if path is None:
+                # Made if it is missing.
+                data_dir()
+            self._connection = self._open()
+        except LocalspecError as error:
+            self._connection = self._read_only(error)
+        else:
+            self._identity = _identity_of(self.path)
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -88,6 +100,14 @@ class Database:
     def has_search(self) -> bool:
         """Whether messages_fts can be asked; without FTS5 in this SQLite it cannot."""
         return self._has_search
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that is open still lies where it was opened; what is written to one that does not is lost.
+
+        True for one that can only be read.
+        """
+        return self._identity is None or self._identity == _identity_of(self.path)
 
     def __enter__(self) -> Database:
         return self
@@ -109,6 +129,8 @@ class Database:
         Raises:
             StoreError: it could not be written.
         """
+        if self._refusal is not None:
+            raise StoreError(self._refusal.message, self._refusal.hint)
         connection = self._connection
         if connection.in_transaction:
             yield connection
@@ -123,13 +145,31 @@ class Database:
                 connection.rollback()
             raise
 
+    def _read_only(self, error: LocalspecError) -> StoreConnection:
+        """Return what can be read of a file that cannot be opened for writing, or raise why that is."""
+        copy = None if isinstance(error, NoFileError) else copy_of(self.path, self._migrations)
+        if copy is None:
+            raise error
+        self._refusal = error
+        lost = "" if copy.is_complete else " Its last changes could not be read with it."
+        self._notices.append(
+            f"{error.message.removesuffix('.')}. What {self.path} holds can be read, and nothing is kept.{lost}"
+        )
+        self._has_search = prepare_search(copy.connection)
+        copy.connection.judge = self._judge_copy
+        return copy.connection
+
     def _open(self) -> StoreConnection:
+        check_files(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
                 f"Cannot make the folder {self.path.parent}: {error.strerror}.", "Choose another one."
             ) from error
+        if emptied(self.path):
+            with self._locked():
+                self._begin_anew()
         if condition_of(self.path, len(self._migrations)) != "current":
             with self._locked():
                 self._make_ready()
@@ -146,6 +186,18 @@ class Database:
             return self._connect()
         except sqlite3.Error as error:
             raise store_error(error, self.path) from error
+
+    def _begin_anew(self) -> None:
+        # Another process may have begun it meanwhile.
+        why = emptied(self.path)
+        if not why:
+            return
+        beside = self.path.with_name(f"{self.path.name}-wal")
+        kept = ""
+        if beside.exists():
+            # SQLite would delete it with the first change.
+            kept = f" What is left is kept as {set_aside(self.path, self.now).name}-wal."
+        self._notices.append(f"{self.path} {why}.{kept} A new one is begun.")
 
     def _make_ready(self) -> None:
         condition = condition_of(self.path, len(self._migrations))
@@ -180,6 +232,9 @@ class Database:
         if is_surroundings(error) or _is_unreadable_text(error):
             return store_error(error, self.path)
         return error
+
+    def _judge_copy(self, error: sqlite3.Error) -> Exception:
+        return store_error(error, self.path) if is_damage(error) or is_surroundings(error) else error
 
     def _recover(self, error: sqlite3.Error) -> StoreError:
         self.close()
@@ -227,6 +282,14 @@ class Database:
                 f"Cannot write in the folder {self.path.parent}: {error.strerror or error}.",
                 "Make it writable and make room there, or set LOCALSPEC_DATA to another one.",
             ) from error
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def _is_unreadable_text(error: sqlite3.Error) -> bool:

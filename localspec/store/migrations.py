@@ -89,10 +89,15 @@ _FIRST: Migration = (
     "CREATE INDEX messages_of_chat ON messages (chat_id)",
 )
 
+_SECOND: Migration = (
+    # 1 where the speedup is not to be relied on; NULL in runs of before, until they are read.
+    "ALTER TABLE runs ADD COLUMN unusable INTEGER",
+)
+
 SEARCH_TABLE = "messages_fts"
 """Index of the messages' words; its content is that of `messages`."""
 
-MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _SECOND)
 
 _SEARCH_TABLE = """
     CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5(content, content='messages', content_rowid='id')

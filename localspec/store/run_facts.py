@@ -23,6 +23,7 @@ class RunFacts:
     speedup_low: float | None = None
     speedup_high: float | None = None
     best_arm: str = ""
+    is_unusable: bool = False
     build: str = ""
     device: str = ""
 
@@ -32,10 +33,12 @@ def facts_of(document: Record) -> RunFacts:
 
     The speedup over several workloads is the geometric mean of their medians, for the arm with the highest among
     those that were compared on the most workloads. Its bounds are the geometric means of theirs: wider than a joint
-    interval would be, never narrower. Without an interval on each workload there is none.
+    interval would be, never narrower. Without an interval on each workload there is none. Workloads whose baseline
+    drifted beyond use do not count as long as there are others.
     """
     workloads = _records(document.get("workloads"))
-    best = best_speedup(workloads)
+    best = best_speedup([workload for workload in workloads if not is_unusable_workload(workload)])
+    has_only_unusable = best is None and (best := best_speedup(workloads)) is not None
     build, device = _record(document.get("build")), _record(document.get("device"))
     versions = (("llama.cpp", build.get("llama_cpp")), ("llama-cpp-python", build.get("llama_cpp_python")))
     return RunFacts(
@@ -46,6 +49,7 @@ def facts_of(document: Record) -> RunFacts:
         speedup_low=best[2] if best else None,
         speedup_high=best[3] if best else None,
         best_arm=best[0] if best else "",
+        is_unusable=has_only_unusable,
         build=", ".join(f"{name} {version}" for name, version in versions if version),
         device=str(device.get("description") or device.get("name") or ""),
     )
@@ -68,6 +72,17 @@ def best_speedup(workloads: Sequence[Record]) -> tuple[str, float, float | None,
     return max(found, key=lambda item: item[1], default=None)
 
 
+def is_unusable_workload(workload: Record) -> bool:
+    """Whether the baseline changed so much while a workload was measured that none of its figures can be relied on."""
+    # Takes numpy with it, which a list of runs has no use for.
+    from localspec.metrics.comparison import is_unusable
+
+    baselines = {str(arm.get("name", "")) for arm in _records(workload.get("arms")) if arm.get("method") == "off"}
+    runs = [trial for trial in _records(workload.get("trials")) if trial.get("arm") in baselines]
+    rates = [(_place(trial), float(trial["decode_tps"])) for trial in runs if _is_positive(trial.get("decode_tps"))]
+    return is_unusable([rate for _, rate in sorted(rates, key=lambda item: item[0])])
+
+
 def workloads_text(facts: RunFacts) -> str:
     """Return the workloads' names as they lie in the database."""
     return json.dumps(facts.workloads)
@@ -81,6 +96,11 @@ def _mean(estimates: Sequence[Record], name: str) -> float | None:
 
 def _is_positive(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and value > 0.0
+
+
+def _place(trial: Record) -> float:
+    place = trial.get("place")
+    return float(place) if isinstance(place, int | float) else 0.0
 
 
 def _file_name(model: object) -> str:

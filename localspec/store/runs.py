@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from localspec.errors import UsageError
+from localspec.errors import StoreError, UsageError
 from localspec.store.database import Database
 from localspec.store.packing import decode, encode, pack, unpack
 from localspec.store.run_facts import RunFacts, facts_of, workloads_text
@@ -19,7 +21,7 @@ from localspec.store.values import Record, RunState, RunSummary, StoredRun
 
 _SUMMARY_COLUMNS = (
     "id, created_at, finished_at, state, kind, target_name, draft_name, workloads, speedup, speedup_low, "
-    "speedup_high, best_arm, build, device, profile"
+    "speedup_high, best_arm, build, device, profile, unusable"
 )
 
 _PAGES_BEFORE_CHECKPOINT = 8192
@@ -36,7 +38,11 @@ class Runs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._lost: set[int] = set()
         self._mark_lost()
+        # On a full disk runs can still be read; the next command tries again.
+        with suppress(StoreError):
+            self._judge_old()
 
     def start(self, kind: str, request: Record, profile: str = "") -> int:
         """Begin a run of this process, and return its number, which no other run ever had.
@@ -103,7 +109,8 @@ class Runs:
         with self._database.transaction() as connection:
             cursor = connection.execute(
                 "UPDATE runs SET finished_at = ?, state = ?, target_name = ?, draft_name = ?, workloads = ?, "
-                "speedup = ?, speedup_low = ?, speedup_high = ?, best_arm = ?, build = ?, device = ?, document = ? "
+                "speedup = ?, speedup_low = ?, speedup_high = ?, best_arm = ?, unusable = ?, build = ?, device = ?, "
+                "document = ? "
                 "WHERE id = ?",
                 (self._now(), state, *_columns(facts), pack(document), run_id),
             )
@@ -121,7 +128,7 @@ class Runs:
         rows = self._database.connection.execute(
             f"SELECT {_SUMMARY_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (-1 if limit is None else limit,)
         ).fetchall()
-        return tuple(_summary(row) for row in rows)
+        return tuple(self._summary(row) for row in rows)
 
     def get(self, run_id: int) -> StoredRun:
         """Return a run with all that is known of it.
@@ -137,7 +144,7 @@ class Runs:
         if row is None:
             raise self._unknown(run_id)
         return StoredRun(
-            _summary(row[:-2]),
+            self._summary(row[:-2]),
             request=unpack(row[-2]),
             document=None if row[-1] is None else unpack(row[-1]),
             trials=self._records("SELECT record FROM trials WHERE run_id = ? ORDER BY id", run_id),
@@ -178,7 +185,35 @@ class Runs:
         rows = connection.execute("SELECT id, pid, process_started_at FROM runs WHERE state = 'running'").fetchall()
         for run_id, pid, started_s in rows:
             if not _is_alive(pid, started_s):
-                connection.execute("UPDATE runs SET state = 'lost' WHERE id = ? AND state = 'running'", (run_id,))
+                self._lost.add(run_id)
+                with suppress(StoreError):
+                    connection.execute("UPDATE runs SET state = 'lost' WHERE id = ? AND state = 'running'", (run_id,))
+
+    def _judge_old(self) -> None:
+        """Find out, once, which runs of an earlier release have a speedup that is not to be relied on."""
+        connection = self._database.connection
+        wanted = "SELECT id FROM runs WHERE unusable IS NULL AND document IS NOT NULL"
+        if not (ids := connection.execute(wanted).fetchall()):
+            return
+        with self._database.transaction():
+            for (run_id,) in ids:
+                connection.execute("UPDATE runs SET unusable = 0 WHERE id = ?", (run_id,))
+                row = connection.execute("SELECT document FROM runs WHERE id = ?", (run_id,)).fetchone()
+                try:
+                    facts = facts_of(unpack(row[0]))
+                except StoreError:
+                    # That is said when the run itself is asked for.
+                    continue
+                connection.execute(
+                    "UPDATE runs SET speedup = ?, speedup_low = ?, speedup_high = ?, best_arm = ?, unusable = ? "
+                    "WHERE id = ?",
+                    (*_speedup_columns(facts), run_id),
+                )
+
+    def _summary(self, row: tuple[Any, ...]) -> RunSummary:
+        summary = _summary(row)
+        is_lost = summary.state == "running" and summary.id in self._lost
+        return replace(summary, state="lost") if is_lost else summary
 
     def _now(self) -> str:
         return self._database.now().isoformat(timespec="seconds")
@@ -189,18 +224,20 @@ def _columns(facts: RunFacts) -> tuple[object, ...]:
         facts.target_name,
         facts.draft_name,
         workloads_text(facts),
-        facts.speedup,
-        facts.speedup_low,
-        facts.speedup_high,
-        facts.best_arm,
+        *_speedup_columns(facts),
         facts.build,
         facts.device,
     )
 
 
+def _speedup_columns(facts: RunFacts) -> tuple[object, ...]:
+    return facts.speedup, facts.speedup_low, facts.speedup_high, facts.best_arm, int(facts.is_unusable)
+
+
 def _summary(row: tuple[Any, ...]) -> RunSummary:
     values = list(row)
     values[7] = _names(values[7])
+    values[-1] = bool(values[-1])
     return RunSummary(*values)
 
 

@@ -36,6 +36,8 @@ class RunSummary:
     device: str
     profile: str
     """Name of the profile that it measured; empty for none."""
+    is_unusable: bool = False
+    """Whether the speedup is not to be relied on: the baseline changed too much while it was measured."""
 
 
 @dataclass(frozen=True, slots=True)
