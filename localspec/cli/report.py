@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +15,7 @@ from localspec.cli.screen import notices_console, progress, results_console, say
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.errors import LocalspecError, UsageError
+from localspec.session.new_file import is_stdout
 from localspec.session.records import document_of
 from localspec.session.reporting.writing import Output, check_place, write_all
 from localspec.session.run_document import LAST, choose_run
@@ -27,16 +30,24 @@ def run_report(
 ) -> int:
     """Write what was asked for, say where it is, and return the exit code."""
     page_path = DEFAULT_OUTPUT if output is None and folder is None else output
-    if page_path is not None:
-        # Before anything is drawn.
+    to_stdout = page_path is not None and is_stdout(page_path)
+    # Before anything is drawn.
+    if page_path is not None and not to_stdout:
         check_place(page_path, is_forced)
+    if folder is not None:
+        _check_folder(folder)
     with ExitStack() as stack:
         runs = Runs(open_database(stack, services))
-        chosen = {run.summary.id: run for run in (choose_run(runs, word) for word in words or (LAST,))}
+        numbers = [number for word in words or (LAST,) for number in _meant(runs, word)]
+        chosen = {run.summary.id: run for run in (choose_run(runs, number) for number in dict.fromkeys(numbers))}
     pages, pictures = _make(tuple(chosen.values()), page_path, folder, title)
-    write_all((*pages, *pictures), is_forced)
-    console = results_console()
+    write_all(((*pictures,) if to_stdout else (*pages, *pictures)), is_forced)
+    # Then stdout is for the page alone.
+    console = results_console(to_stdout)
     for page in pages:
+        if to_stdout:
+            sys.stdout.write(page.content.decode("utf-8"))
+            continue
         say(console, one_line(f"{page.path} ({bytes_text(len(page.content))}) of {_runs_phrase(list(chosen))}"))
     if folder is not None:
         say(console, one_line(f"{len(pictures)} pictures in {folder}"))
@@ -75,6 +86,27 @@ def _make(
                     pictures.append(Output(folder / f"{name}.png", png_of(picture.draw)))
                 show("drawing the pictures", place / len(found), "")
     return pages, pictures
+
+
+def _meant(runs: Runs, word: str) -> list[str]:
+    """Return the runs that a word means: itself, or those that are kept of a range such as `1-3`."""
+    ends = re.fullmatch(r"([0-9]{1,18})-([0-9]{1,18})", word)
+    if ends is None:
+        return [word]
+    first, last = int(ends[1]), int(ends[2])
+    found = [str(summary.id) for summary in reversed(runs.summaries()) if first <= summary.id <= last]
+    if not found:
+        raise UsageError(f"No run from {first} to {last} is kept.", "`localspec runs` shows all.")
+    return found
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        is_other = folder.exists() and not folder.is_dir()
+    except (OSError, ValueError):
+        return  # Making it says why.
+    if is_other:
+        raise UsageError(f"{folder} is no folder, and is left as it is.", "Name another with --png.")
 
 
 def _make_folder(folder: Path) -> None:

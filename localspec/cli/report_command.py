@@ -17,7 +17,9 @@ _FILE = click.Path(path_type=Path)
     "is written over.",
 )
 @click.argument("words", nargs=-1, metavar="[N...]")
-@click.option("-o", "--output", type=_FILE, metavar="FILE", help="Where the page goes. Default: report.html.")
+@click.option(
+    "-o", "--output", type=_FILE, metavar="FILE", help="Where the page goes; - for stdout. Default: report.html."
+)
 @click.option("--png", "folder", type=_FILE, metavar="DIR", help="Write the pictures alone, as PNG files in DIR.")
 @click.option("--title", default="", metavar="TEXT", help="Heading of the page.")
 @click.option("--force", "is_forced", is_flag=True, help="Write over files that localspec did not make, too.")
@@ -25,7 +27,7 @@ _FILE = click.Path(path_type=Path)
 def report(
     services: Services, words: tuple[str, ...], output: Path | None, folder: Path | None, title: str, is_forced: bool
 ) -> int:
-    """Make a page of the runs N, numbers that `localspec runs` shows; by default of the newest.
+    """Make a page of the runs N, numbers that `localspec runs` shows, or ranges such as 1-3; by default of the newest.
 
     The page is one HTML file without scripts that needs nothing from elsewhere: verdicts, pictures, settings and
     receipts. Model files are named without their folders.

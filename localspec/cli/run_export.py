@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from localspec.cli.chat_file import write_new
-from localspec.cli.failures import EXIT_DONE, say_notice
+from localspec.cli.chat_file import check_output, put_out
+from localspec.cli.failures import EXIT_DONE
 from localspec.cli.run_store import chosen_run
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
-from localspec.errors import UsageError
 from localspec.session.records import encode_record
 from localspec.session.run_export import csv_text, exported
 
@@ -21,19 +18,13 @@ def run_export(services: Services, word: str, is_csv: bool | None, file: Path | 
     Args:
         word: which run.
         is_csv: a table instead of the document; None: as the file's name ends.
-        file: None for stdout.
+        file: None or `-` for stdout.
         is_forced: write over an existing file.
     """
+    check_output(file, is_forced)
     stored = chosen_run(services, word)
     if is_csv is None:
         is_csv = file is not None and file.suffix.lower() == ".csv"
     text = csv_text(stored) if is_csv else encode_record(exported(stored)) + "\n"
-    if file is None:
-        sys.stdout.write(text)
-        return EXIT_DONE
-    try:
-        path = write_new(file, text, is_forced)
-    except UsageError as error:
-        raise UsageError(error.message, "Choose another name, or give --force to write over it.") from None
-    say_notice(f"Written to {one_line(str(path))}.")
+    put_out(file, text, is_forced)
     return EXIT_DONE

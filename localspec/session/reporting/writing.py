@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from localspec import __version__
 from localspec.errors import LocalspecError, UsageError
+from localspec.session.new_file import check_regular, replace_file
 
 GENERATOR: Final = f"localspec {__version__}"
 """What the files of a report say they were made by."""
@@ -33,13 +33,13 @@ def check_place(path: Path, is_forced: bool) -> None:
     """Refuse a place where something lies that localspec did not make.
 
     Raises:
-        UsageError: it is a folder, its folder does not exist, or what lies there is foreign and nobody insists.
+        UsageError: what is there is no file, its folder does not exist, or the file is foreign and nobody insists.
+        LocalspecError: it cannot be looked at.
     """
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder.", "Name a file in it.")
+    exists = check_regular(path)
     if not path.parent.is_dir():
         raise UsageError(f"There is no folder {path.parent}.", "Make it first, or name another place.")
-    if path.exists() and not is_forced and not _is_own(path):
+    if exists and not is_forced and not _is_own(path):
         raise UsageError(
             f"{path} exists, and localspec did not make it.", "Name another file, or write over it with --force."
         )
@@ -59,27 +59,18 @@ def write_all(outputs: Sequence[Output], is_forced: bool) -> None:
 
 
 def _write(output: Output) -> None:
-    draft = output.path.with_name(f".{output.path.name[:100]}.{os.getpid()}.part")
     try:
-        draft.unlink(missing_ok=True)
-        # Never through a link that somebody laid there meanwhile.
-        with draft.open("xb") as file:
-            file.write(output.content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(output.path)
+        replace_file(output.path, output.content)
     except OSError as error:
         raise LocalspecError(
             f"Cannot write {output.path}: {error.strerror or error}.", "Name another place with -o or --png."
         ) from None
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _is_own(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        # What has been found a file may be a pipe by now, which nobody may ever write into.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return False

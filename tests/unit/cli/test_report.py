@@ -108,13 +108,48 @@ def test_places_that_cannot_be_written_are_refused_before_anything_is_read(place
     assert report(services, "-o", place) == 2
 
 
-def test_a_link_is_replaced_and_what_it_leads_to_stays(services: Services, document: dict[str, Any]) -> None:
+def test_a_link_and_what_it_leads_to_stay(services: Services, document: dict[str, Any]) -> None:
     keep(services, document)
     Path("goal.txt").write_text("goal", encoding="utf-8")
     Path("link.html").symlink_to("goal.txt")
-    assert report(services, "-o", "link.html", "--force") == 0
+    assert report(services, "-o", "link.html", "--force") == 2
     assert Path("goal.txt").read_text(encoding="utf-8") == "goal"
-    assert not Path("link.html").is_symlink()
+    assert Path("link.html").is_symlink()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_a_pipe_is_refused_and_not_waited_for(
+    services: Services, document: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(services, document)
+    os.mkfifo("pipe.html")
+    assert report(services, "-o", "pipe.html") == 2
+    assert report(services, "-o", "pipe.html", "--force") == 2
+    assert report(services, "--png", "pipe.html", "--force") == 2
+    assert "is a named pipe" in capsys.readouterr().err
+    assert Path("pipe.html").is_fifo()
+
+
+def test_a_page_on_stdout_is_alone_there(
+    services: Services, document: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(services, document)
+    assert report(services, "-o", "-") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("<!DOCTYPE html>") and out.rstrip().endswith("</html>")
+    assert not Path("-").exists()
+
+
+def test_a_range_takes_the_runs_that_are_kept_of_it(
+    services: Services, document: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(services, document, times=3)
+    with services.open_database() as database:
+        Runs(database).delete(2)
+    assert report(services, "1-3") == 0
+    assert "of runs 1, 3" in capsys.readouterr().out
+    assert report(services, "7-9") == 2
+    assert "No run from 7 to 9 is kept." in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX modes")
@@ -133,8 +168,8 @@ def test_a_folder_of_pictures_that_is_a_file_is_refused(
 ) -> None:
     keep(services, document)
     Path("file").write_bytes(b"")
-    assert report(services, "--png", "file") == 1
-    assert "Cannot make the folder file" in capsys.readouterr().err
+    assert report(services, "--png", "file") == 2
+    assert "file is no folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [(), ("77",), ("x",), ("-1",)])
