@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from localspec.cli.chat_file import write_new
+from localspec.cli.chat_file import check_output, put_out
 from localspec.cli.chat_lines import kept_line, moment_text
 from localspec.cli.chat_markdown import SCHEMA, chat_markdown, chat_record, model_names
 from localspec.cli.chat_store import open_database
@@ -24,7 +24,7 @@ from localspec.errors import UsageError
 from localspec.session.chat_record import tidy_title
 from localspec.session.records import encode_record
 from localspec.store.chats import Chats
-from localspec.store.values import ChatSummary
+from localspec.store.values import ChatSummary, StoredChat
 
 
 def run_list(services: Services, limit: int, is_json: bool) -> int:
@@ -47,6 +47,8 @@ def run_list(services: Services, limit: int, is_json: bool) -> int:
 
 def run_search(services: Services, words: str, limit: int, is_json: bool) -> int:
     """Find chats by words."""
+    if not words.strip():
+        raise UsageError("There are no words to look for.", "Type some: localspec history search WORDS")
     with ExitStack() as stack:
         hits = Chats(open_database(stack, services)).search(words, limit)
     console = results_console(is_json)
@@ -65,10 +67,10 @@ def run_search(services: Services, words: str, limit: int, is_json: bool) -> int
     return EXIT_DONE if hits else EXIT_FAILED
 
 
-def run_show(services: Services, chat_id: int, is_json: bool) -> int:
+def run_show(services: Services, chat_id: int | str, is_json: bool) -> int:
     """Show a chat."""
     with ExitStack() as stack:
-        chat = Chats(open_database(stack, services)).get(chat_id)
+        chat = _chosen(Chats(open_database(stack, services)), chat_id)
     console = results_console(is_json)
     target, draft = model_names(chat)
     say(console, f"chat {chat.summary.id}: {_title(chat.summary)}", style="bold")
@@ -85,29 +87,25 @@ def run_show(services: Services, chat_id: int, is_json: bool) -> int:
     return EXIT_DONE
 
 
-def run_export(services: Services, chat_id: int, is_markdown: bool | None, file: Path | None, is_forced: bool) -> int:
+def run_export(
+    services: Services, chat_id: int | str, is_markdown: bool | None, file: Path | None, is_forced: bool
+) -> int:
     """Write a chat to a file or to stdout."""
+    check_output(file, is_forced)
     with ExitStack() as stack:
-        chat = Chats(open_database(stack, services)).get(chat_id)
+        chat = _chosen(Chats(open_database(stack, services)), chat_id)
     if is_markdown is None:
         is_markdown = file is None or file.suffix.lower() != ".json"
     text = chat_markdown(chat) if is_markdown else encode_record(chat_record(chat)) + "\n"
-    if file is None:
-        sys.stdout.write(text)
-        return EXIT_DONE
-    try:
-        path = write_new(file, text, is_forced)
-    except UsageError as error:
-        raise UsageError(error.message, "Choose another name, or give --force to write over it.") from None
-    say_notice(f"Written to {one_line(str(path))}.")
+    put_out(file, text, is_forced)
     return EXIT_DONE
 
 
-def run_delete(services: Services, chat_ids: Sequence[int], is_sure: bool) -> int:
+def run_delete(services: Services, chat_ids: Sequence[int | str], is_sure: bool) -> int:
     """Say what goes, ask, and delete it."""
     with ExitStack() as stack:
         chats = Chats(open_database(stack, services))
-        wanted = [chats.get(chat_id).summary for chat_id in dict.fromkeys(chat_ids)]
+        wanted = [chats.get(chat_id).summary for chat_id in dict.fromkeys(_number(chats, one) for one in chat_ids)]
         console = results_console()
         for summary in wanted:
             say(console, _summary_line(summary))
@@ -120,15 +118,31 @@ def run_delete(services: Services, chat_ids: Sequence[int], is_sure: bool) -> in
     return EXIT_DONE
 
 
-def run_rename(services: Services, chat_id: int, title: str) -> int:
+def run_rename(services: Services, chat_id: int | str, title: str) -> int:
     """Give a chat another title."""
     tidy = tidy_title(title)
     if not tidy:
         raise UsageError("A title needs a word.", "Type one: localspec history rename N TITLE")
     with ExitStack() as stack:
-        Chats(open_database(stack, services)).rename(chat_id, tidy)
-    say(results_console(), f"Chat {chat_id} is called {one_line(tidy)}.")
+        chats = Chats(open_database(stack, services))
+        number = _number(chats, chat_id)
+        chats.rename(number, tidy)
+    say(results_console(), f"Chat {number} is called {one_line(tidy)}.")
     return EXIT_DONE
+
+
+def _chosen(chats: Chats, chat_id: int | str) -> StoredChat:
+    return chats.get(_number(chats, chat_id))
+
+
+def _number(chats: Chats, chat_id: int | str) -> int:
+    """Return a chat's number: a text stands for the chat that was last used."""
+    if isinstance(chat_id, int):
+        return chat_id
+    newest = chats.summaries(1)
+    if not newest:
+        raise UsageError("No chats are kept yet.", "`localspec chat TARGET` begins one.")
+    return newest[0].id
 
 
 def _is_confirmed() -> bool:

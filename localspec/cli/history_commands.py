@@ -12,10 +12,31 @@ from localspec.cli.chat_command import CHAT_OPTIONS, chat, chat_choice, chat_fla
 from localspec.cli.completion import complete_model
 from localspec.cli.services import Services
 
+LAST = "last"
+"""Word for the chat that was last used."""
+
 _LIMIT = click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Most chats listed."
 )
-_NUMBER = click.argument("chat_id", type=int, metavar="N")
+
+
+class _Chat(click.ParamType):  # type: ignore[type-arg]
+    """A chat's number, or `last`."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the number, or LAST."""
+        if isinstance(value, int) or value.casefold() == LAST:
+            return LAST if isinstance(value, str) else value
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r:.80} is no chat: give a number that `localspec history` shows, or last.", param, ctx)
+
+
+_NUMBER = click.argument("chat_id", type=_Chat(), metavar="N")
+_EPILOG = "N is a number that `localspec history` shows, or `last` for the chat last used."
 
 
 @click.group(invoke_without_command=True)
@@ -57,18 +78,18 @@ def history_search(services: Services, words: tuple[str, ...], limit: int, is_js
     return run_search(services, " ".join(words), limit, is_json)
 
 
-@history.command("show")
+@history.command("show", epilog=_EPILOG)
 @_NUMBER
 @options.as_json
 @click.pass_obj
-def history_show(services: Services, chat_id: int, is_json: bool) -> int:
+def history_show(services: Services, chat_id: int | str, is_json: bool) -> int:
     """Show chat N with the figures of its answers."""
     from localspec.cli.history import run_show
 
     return run_show(services, chat_id, is_json)
 
 
-@history.command("continue", epilog="Options that are not given are as when the chat was last used.")
+@history.command("continue", epilog=f"{_EPILOG} Options that are not given are as when the chat was last used.")
 @_NUMBER
 @click.option(
     "--target",
@@ -78,14 +99,14 @@ def history_show(services: Services, chat_id: int, is_json: bool) -> int:
 )
 @CHAT_OPTIONS
 @click.pass_obj
-def history_continue(services: Services, /, chat_id: int, **given: Any) -> int:
+def history_continue(services: Services, /, chat_id: int | str, **given: Any) -> int:
     """Go on with chat N, with the same models."""
     from localspec.cli.continuation import run_continue
 
-    return run_continue(services, chat_id, chat_choice(given), chat_flags(given))
+    return run_continue(services, None if isinstance(chat_id, str) else chat_id, chat_choice(given), chat_flags(given))
 
 
-@history.command("export")
+@history.command("export", epilog=_EPILOG)
 @_NUMBER
 @click.option(
     "--markdown/--json",
@@ -99,7 +120,7 @@ def history_continue(services: Services, /, chat_id: int, **given: Any) -> int:
 @click.option("--force", "is_forced", is_flag=True, help="Write over a FILE that is there already.")
 @click.pass_obj
 def history_export(
-    services: Services, chat_id: int, is_markdown: bool | None, file: Path | None, is_forced: bool
+    services: Services, chat_id: int | str, is_markdown: bool | None, file: Path | None, is_forced: bool
 ) -> int:
     """Write chat N as Markdown or JSON."""
     from localspec.cli.history import run_export
@@ -107,22 +128,22 @@ def history_export(
     return run_export(services, chat_id, is_markdown, file, is_forced)
 
 
-@history.command("delete")
-@click.argument("chat_ids", nargs=-1, required=True, type=int, metavar="N...")
+@history.command("delete", epilog=_EPILOG)
+@click.argument("chat_ids", nargs=-1, required=True, type=_Chat(), metavar="N...")
 @click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def history_delete(services: Services, chat_ids: tuple[int, ...], is_sure: bool) -> int:
+def history_delete(services: Services, chat_ids: tuple[int | str, ...], is_sure: bool) -> int:
     """Delete chats for good."""
     from localspec.cli.history import run_delete
 
     return run_delete(services, chat_ids, is_sure)
 
 
-@history.command("rename")
+@history.command("rename", epilog=_EPILOG)
 @_NUMBER
 @click.argument("words", nargs=-1, required=True, metavar="TITLE")
 @click.pass_obj
-def history_rename(services: Services, chat_id: int, words: tuple[str, ...]) -> int:
+def history_rename(services: Services, chat_id: int | str, words: tuple[str, ...]) -> int:
     """Give chat N another TITLE."""
     from localspec.cli.history import run_rename
 
