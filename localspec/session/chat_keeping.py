@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from localspec.errors import LocalspecError
@@ -49,6 +51,7 @@ class ChatKeeper:
         self._parts: list[str] = []
         self._answer_id: int | None = None
         self._updated_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._is_noted = False
 
     @property
@@ -80,6 +83,7 @@ class ChatKeeper:
 
     def ask(self, question: str) -> None:
         """Keep a question, before anything is done to answer it."""
+        self._stop_timer()
         self._parts = []
         self._answer_id = None
         if self._chat_id is None:
@@ -101,7 +105,10 @@ class ChatKeeper:
             self._try(lambda chats: chats.remove_last_turn(chat_id))
 
     def hear(self, piece: str) -> None:
-        """Take a piece of the answer."""
+        """Take a piece of the answer.
+
+        In an event loop it is on record UPDATE_S later even if no other piece comes: the engine may think, or be busy.
+        """
         self._parts.append(piece)
         if self._chats is None or not piece:
             return
@@ -109,18 +116,38 @@ class ChatKeeper:
         if self._answer_id is None:
             self._begin_answer()
         elif now_s - self._updated_s >= UPDATE_S:
+            self._stop_timer()
             self._update("".join(self._parts), INCOMPLETE, None)
         else:
+            self._start_timer(UPDATE_S - (now_s - self._updated_s))
             return
         self._updated_s = now_s
 
     def finish(self, answer: Answer) -> None:
         """Keep the whole answer with its figures."""
+        self._stop_timer()
         self._update(answer.text, answer.finish_reason, figures_record(answer))
 
     def give_up(self) -> None:
         """Keep what came of an answer that failed; after `finish` it changes nothing."""
+        self._stop_timer()
         self._update("".join(self._parts), INCOMPLETE, None)
+
+    def _start_timer(self, delay_s: float) -> None:
+        if self._timer is None:
+            # Without a loop nothing else could happen in this thread either.
+            with suppress(RuntimeError):
+                self._timer = asyncio.get_running_loop().call_later(delay_s, self._catch_up)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _catch_up(self) -> None:
+        self._timer = None
+        self._update("".join(self._parts), INCOMPLETE, None)
+        self._updated_s = self._clock()
 
     def _begin_answer(self) -> None:
         chat_id, text = self._chat_id, "".join(self._parts)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sqlite3
 from collections.abc import Iterator
@@ -282,3 +283,33 @@ async def test_another_content_of_the_same_size_is_found_by_its_sum(
     assert len(notes) == 1 and hashlib.sha256(b"gguf").hexdigest()[:12] in notes[0]
     target.unlink()
     assert await changed_files(checks) == ()
+
+
+async def test_a_stream_that_stalls_is_on_record_all_the_same(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localspec.session.chat_keeping.UPDATE_S", 0.02)
+    keeper = ChatKeeper(chats, MODELS, pytest.fail)
+    keeper.ask("question")
+    for piece in ("one ", "two ", "three"):
+        keeper.hear(piece)
+    assert contents(chats, 1)[1:] == [("assistant", "one ", "incomplete")]
+    # The engine is busy, and nothing more comes.
+    await asyncio.sleep(0.2)
+    assert contents(chats, 1)[1:] == [("assistant", "one two three", "incomplete")]
+    keeper.hear(" four")
+    keeper.finish(await answered("five"))
+    await asyncio.sleep(0.1)
+    assert contents(chats, 1)[1][2] == "stop"
+
+
+async def test_every_piece_of_a_slow_stream_is_on_record_soon(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localspec.session.chat_keeping.UPDATE_S", 0.02)
+    keeper = ChatKeeper(chats, MODELS, pytest.fail)
+    keeper.ask("question")
+    heard = ""
+    for number in range(4):
+        for piece in (f"{number}a ", f"{number}b "):
+            heard += piece
+            keeper.hear(piece)
+        await asyncio.sleep(0.1)
+        assert contents(chats, 1)[1][1] == heard
+    keeper.give_up()
