@@ -11,14 +11,16 @@ from typing import Any
 from rich.console import Console
 
 from localspec.cli.advice import command_line
+from localspec.cli.chat_store import say_loss
 from localspec.cli.failures import EXIT_DONE, say_notice
 from localspec.cli.screen import DASH, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.text import one_line
 from localspec.errors import LocalspecError
 from localspec.session.exporting.exports import profile_record
+from localspec.session.hashing import remembered_sha256
 from localspec.session.library import local_models
-from localspec.session.profiles import NamedProfile, file_notes, make_profile, read_profile, speedup_text
+from localspec.session.profiles import NamedProfile, evidence_text, file_notes, make_profile, read_profile, speedup_text
 from localspec.session.records import encode_record
 from localspec.session.run_document import Figure, choose_run
 from localspec.settings import load_settings
@@ -37,6 +39,7 @@ def opened(services: Services) -> Iterator[Database]:
         try:
             yield database
         finally:
+            say_loss(database)
             for notice in database.notices:
                 say_notice(notice)
 
@@ -46,7 +49,15 @@ def run_save(services: Services, name: str, run: str, arm: str, workload: str, r
     check_name(name)
     with opened(services) as database:
         stored = choose_run(Runs(database), run)
-        made = make_profile(name, stored, datetime.now(UTC), arm=arm, workload=workload, repo_of=_RepoOf())
+        made = make_profile(
+            name,
+            stored,
+            datetime.now(UTC),
+            arm=arm,
+            workload=workload,
+            repo_of=_RepoOf(),
+            on_reading=_say_reading,
+        )
         Profiles(database).save(made, replaces=replaces)
     console = results_console()
     _show(console, read_profile(made))
@@ -71,7 +82,7 @@ def run_list(services: Services, is_json: bool) -> int:
         print_table(console, grid)
     for read in found:
         if isinstance(read, NamedProfile):
-            for note in file_notes(read):
+            for note in (*_doubts(read), *file_notes(read)):
                 say(console, f"note: {one_line(f'{read.name}: {note}')}")
         else:
             say(console, f"note: {one_line(read)}")
@@ -159,13 +170,27 @@ def _show(console: Console, profile: NamedProfile) -> None:
         for result in evidence.results:
             speedup = result.get("speedup")
             figure = speedup_text(Figure.model_validate(speedup)) if isinstance(speedup, dict) else ""
+            figure += ", unusable" if figure and result.get("is_reliable") is False else ""
             rows.add_row(f"measured on {one_line(str(result.get('workload')))}", figure or DASH)
         rows.add_row("run", f"{profile.run_id or 'deleted'}, {one_line(evidence.measured_at)}")
         rows.add_row("device", one_line(evidence.device) or DASH)
         rows.add_row("build", one_line(evidence.build) or DASH)
     print_table(console, rows)
-    for note in file_notes(profile):
+    for note in (*_doubts(profile), *file_notes(profile)):
         say(console, f"note: {one_line(note)}")
+
+
+def _doubts(profile: NamedProfile) -> tuple[str, ...]:
+    evidence = profile.document.evidence
+    if evidence is None or evidence.is_reliable:
+        return ()
+    return ("Its figure is unusable: the baseline changed too much while it was measured.",)
+
+
+def _say_reading(path: Path) -> None:
+    # A sum that is remembered takes no time.
+    if not remembered_sha256(path):
+        say_notice(one_line(f"Reading {path} for its SHA-256."))
 
 
 def _cells(profile: Profile, read: NamedProfile | str) -> tuple[str, ...]:
@@ -176,7 +201,7 @@ def _cells(profile: Profile, read: NamedProfile | str) -> tuple[str, ...]:
         profile.name,
         one_line(read.document.target.name),
         method_text(read),
-        speedup_text(None if evidence is None else evidence.speedup) or DASH,
+        evidence_text(evidence) or DASH,
         one_line("" if evidence is None else evidence.workload) or DASH,
         str(profile.run_id or DASH),
     )

@@ -15,9 +15,16 @@ from localspec.cli.text import one_line
 from localspec.cli.workload_table import below, interval_text
 from localspec.metrics.comparison import Verdict
 from localspec.session.records import document_of, encode_record
-from localspec.session.run_comparison import ArmChange, Change, RunComparison, compare_runs, comparison_record
+from localspec.session.run_comparison import (
+    ArmChange,
+    Change,
+    RunComparison,
+    compare_runs,
+    comparison_record,
+    unusable_sentence,
+)
 from localspec.session.run_document import choose_run
-from localspec.session.verdict import speedup_phrase
+from localspec.session.verdict import factor_text, speedup_phrase
 
 SCHEMA = 1
 
@@ -58,6 +65,8 @@ def show_comparison(comparison: RunComparison, before: str, after: str, console:
         say(console, one_line(title), style="bold")
         wide = _grid(workload.arms, before, after, is_narrow=False)
         print_table(console, wide if fits(console, wide) else _grid(workload.arms, before, after, is_narrow=True))
+        if sentence := unusable_sentence(workload, before, after):
+            say(console, sentence)
     if comparison.unmatched:
         console.print()
     for sentence in comparison.unmatched:
@@ -95,5 +104,5 @@ def _add_change(grid: Table, changes: list[Change], is_narrow: bool) -> None:
 def _ratio(change: Change) -> str:
     ratio = change.ratio
     if ratio is None or ratio.low is None or ratio.high is None:
-        return f"{ratio.median:.2f}x" if ratio else DASH
-    return f"{ratio.median:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
+        return f"{factor_text(ratio.median)}x" if ratio else DASH
+    return speedup_phrase(ratio)

@@ -11,14 +11,23 @@ from localspec.cli.chat_lines import moment_text
 from localspec.cli.screen import DASH, fits, table
 from localspec.cli.text import one_line
 from localspec.metrics.statistics import Estimate
-from localspec.session.verdict import speedup_phrase
+from localspec.session.verdict import factor_text, speedup_phrase
 from localspec.store.values import RunSummary
+
+UNUSABLE_MARK = "*"
+
+LEGEND = f"{UNUSABLE_MARK} unusable: the baseline changed too much while it was measured."
+
+SLIM_WIDTH = 60
+"""With fewer columns than this, a table of several would break words."""
 
 
 def runs_table(console: Console, summaries: Sequence[RunSummary]) -> Table:
-    """Return the runs as a table that fits; in few columns a run takes several lines."""
-    wide = _wide(summaries)
-    return wide if fits(console, wide) else _narrow(summaries)
+    """Return the runs as a table that fits; in few columns a run takes several lines, in very few all in one column."""
+    wide, narrow = _wide(summaries), _narrow(summaries)
+    if fits(console, wide):
+        return wide
+    return narrow if console.width >= SLIM_WIDTH or fits(console, narrow) else _slim(summaries)
 
 
 def run_line(summary: RunSummary) -> str:
@@ -31,9 +40,10 @@ def speedup_text(summary: RunSummary) -> str:
     """Return the best arm's speedup with its interval; a dash if nothing was compared."""
     if summary.speedup is None:
         return DASH
+    mark = UNUSABLE_MARK if summary.is_unusable else ""
     if summary.speedup_low is None or summary.speedup_high is None:
-        return f"{summary.speedup:.2f}x"
-    return speedup_phrase(Estimate(summary.speedup, summary.speedup_low, summary.speedup_high, 0))
+        return f"{factor_text(summary.speedup)}x{mark}"
+    return speedup_phrase(Estimate(summary.speedup, summary.speedup_low, summary.speedup_high, 0)) + mark
 
 
 def _wide(summaries: Sequence[RunSummary]) -> Table:
@@ -74,6 +84,23 @@ def _narrow(summaries: Sequence[RunSummary]) -> Table:
             speedup,
             f"{summary.kind}\n{summary.state}",
         )
+    return grid
+
+
+def _slim(summaries: Sequence[RunSummary]) -> Table:
+    grid = table("", "Run")
+    _align_left(grid)
+    for summary in summaries:
+        models = [one_line(name) for name in (summary.target_name, summary.draft_name) if name] or [DASH]
+        speedup = speedup_text(summary).replace(" (", "\n(")
+        lines = [
+            f"{moment_text(summary.created_at)} {summary.kind}",
+            "\n+ ".join(models),
+            _workloads(summary),
+            f"{speedup} {one_line(summary.best_arm)}".rstrip(),
+            summary.state,
+        ]
+        grid.add_row(str(summary.id), "\n".join(lines))
     return grid
 
 

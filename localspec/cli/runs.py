@@ -10,7 +10,7 @@ import click
 
 from localspec.cli.chat_lines import moment_text
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
-from localspec.cli.run_list import run_line, runs_table
+from localspec.cli.run_list import LEGEND, run_line, runs_table
 from localspec.cli.run_receipt import show_receipt, show_workloads
 from localspec.cli.run_store import chosen_run, open_runs
 from localspec.cli.screen import print_table, results_console, say
@@ -44,6 +44,8 @@ def run_list(services: Services, limit: int, is_json: bool) -> int:
     console = results_console(is_json)
     if summaries:
         print_table(console, runs_table(console, summaries))
+        if any(summary.is_unusable and summary.speedup is not None for summary in summaries):
+            say(console, LEGEND, style="dim")
     else:
         say(console, "No runs are kept yet. `localspec demo` and `localspec bench MODEL` keep theirs.")
     if len(found) > limit:

@@ -18,6 +18,8 @@ from localspec.session.run_figures import (
     prompt_sizes,
     trial_rates,
 )
+from localspec.session.verdict import factor_text, speedup_phrase
+from localspec.store.run_facts import is_unusable_workload
 from localspec.store.values import Record
 
 LEAST_LOSS: Final = 0.05
@@ -84,6 +86,8 @@ def find_alarms(document: Record, earlier: Sequence[EarlierRun]) -> tuple[Alarm,
     newest_first = sorted(earlier, key=lambda run: run.id, reverse=True)
     found = []
     for workload in document["workloads"]:
+        if is_unusable_workload(workload):
+            continue
         for arm in workload["arms"]:
             rates = trial_rates(workload, arm["name"])
             figures = [figure for run in newest_first if (figure := _figure(document, workload, arm, run)) is not None]
@@ -129,7 +133,9 @@ def _figure(document: Record, workload: Record, arm: Record, run: EarlierRun) ->
     """Return what an earlier run measured of the same configuration; None if it measured another."""
     old = find_workload_record(run.document, workload["name"])
     partner = None if old is None else find_arm(old, arm)
-    if old is None or partner is None or arm_settings(partner) != arm_settings(arm):
+    if old is None or is_unusable_workload(old):
+        return None
+    if partner is None or arm_settings(partner) != arm_settings(arm):
         return None
     if not _is_same_model(run.document["target"], document["target"]):
         return None
@@ -200,8 +206,8 @@ def _agree(before: Record, after: Record, passed_over: set[str]) -> bool:
 
 def _interval(ratio: Estimate) -> str:
     if ratio.low is None or ratio.high is None:
-        return f"{ratio.median:.2f}x"
-    return f"{ratio.median:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
+        return f"{factor_text(ratio.median)}x"
+    return speedup_phrase(ratio)
 
 
 def _runs(ids: Sequence[int]) -> str:

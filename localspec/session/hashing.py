@@ -49,6 +49,19 @@ async def sha256_of(path: Path, on_progress: OnHashed | None = None, folder: Pat
         stop.set()
 
 
+def read_sha256(path: Path, folder: Path | None = None) -> str:
+    """Return a file's SHA-256 as `sha256_of` does, but waiting for it.
+
+    Raises:
+        ModelFileError: the file cannot be read.
+    """
+    folder = cache_dir() if folder is None else folder
+    try:
+        return _remembered_sum(path, folder / "sha256.json", lambda num_done, num_total: None, threading.Event())
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}.", "Check the file and its rights.") from error
+
+
 def remembered_sha256(path: Path, folder: Path | None = None) -> str:
     """Return a file's SHA-256 if it was computed before and the file is the same since; otherwise an empty text."""
     try:

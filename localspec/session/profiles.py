@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.run_document import Figure, RunArm, RunDocument, RunModel, RunWorkload, read_document
+from localspec.session.run_files import check_model
+from localspec.session.verdict import factor_text
 from localspec.settings import ContextGroup, DraftGroup, KvType, SamplingGroup, check_context, check_draft
 from localspec.store.values import Profile, Record, StoredRun
 
@@ -65,6 +66,8 @@ class Evidence(_Part):
     verdict: str | None = None
     results: list[Record] = []
     """All workloads of it: name, speedup and verdict of each."""
+    is_reliable: bool = True
+    """False if the speedup is not to be relied on: the baseline changed too much while it was measured."""
     device: str = ""
     build: str = ""
     measured_at: str = ""
@@ -127,6 +130,7 @@ def make_profile(
     arm: str = "",
     workload: str = "",
     repo_of: Callable[[Path], str] = lambda path: "",
+    on_reading: Callable[[Path], None] = lambda path: None,
 ) -> Profile:
     """Return a profile with the best way of drafting of a run, or a named one.
 
@@ -137,9 +141,11 @@ def make_profile(
         arm: which to take, `off` too; empty for the best one.
         workload: the only one to look at; empty for all.
         repo_of: tells where on the Hub a model file is from; empty where unknown.
+        on_reading: called before a model file is read through, to see whether it is the one that was measured.
 
     Raises:
-        UsageError: nothing was faster, or there is no such arm or workload, or it has not run.
+        UsageError: nothing was faster, or there is no such arm or workload, or it has not run; or a model file is not
+            the one that was measured, or not known by its whole path.
         LocalspecError: the run's document is damaged.
     """
     document = read_document(run)
@@ -148,6 +154,9 @@ def make_profile(
     is_drafting = chosen.method == "draft"
     if is_drafting and document.draft is None:
         raise UsageError("The run had no draft model.", "Choose another --arm.")
+    for role, model in (("target", document.target), ("draft", document.draft if is_drafting else None)):
+        if model is not None:
+            check_model(run, role, model, on_reading)
     settings = document.settings
     sampling = {**settings, **workloads[0].sampling} if len(workloads) == 1 else settings
     own = settings.get("draft_context")
@@ -203,25 +212,34 @@ def speedup_text(figure: Figure | None) -> str:
     if figure is None:
         return ""
     if figure.low is None or figure.high is None:
-        return f"{figure.median:.2f}x"
-    return f"{figure.median:.2f}x ({figure.low:.2f} to {figure.high:.2f})"
+        return f"{factor_text(figure.median)}x"
+    return f"{factor_text(figure.median)}x ({factor_text(figure.low)} to {factor_text(figure.high)})"
+
+
+def evidence_text(evidence: Evidence | None) -> str:
+    """Return the speedup that a profile stands on, with a word where it is not to be relied on; empty without one."""
+    figure = speedup_text(None if evidence is None else evidence.speedup)
+    return f"{figure}, unusable" if figure and evidence is not None and not evidence.is_reliable else figure
 
 
 def _best_arm(workloads: list[RunWorkload], run_id: int) -> RunArm:
     """Return the arm that session/verdict.best_arm would have advised."""
     best: tuple[float, RunArm] | None = None
+    reliable = [workload for workload in workloads if workload.is_reliable]
+    has_unusable, workloads = len(reliable) < len(workloads), reliable or workloads
     for arm in {arm.name: arm for workload in workloads for arm in workload.speculative}.values():
         same = [other for workload in workloads for other in workload.speculative if other.name == arm.name]
         medians = [other.speedup.median for other in same if other.speedup is not None and other.speedup.median > 0]
-        if not medians or not any(other.verdict == "faster" for other in same):
+        if not reliable or not medians or not any(other.verdict == "faster" for other in same):
             continue
         mean = statistics.geometric_mean(medians)
         if mean > max(1.0, best[0] if best else 1.0):
             best = (mean, arm)
     if best is None:
         names = ", ".join(dict.fromkeys(arm.name for workload in workloads for arm in workload.arms))
+        why = " The baseline changed too much for its figures to be relied on." if has_unusable else ""
         raise UsageError(
-            f"No way of drafting was clearly faster in run {run_id}.", f"Name one with --arm; there are: {names}."
+            f"No way of drafting was clearly faster in run {run_id}.{why}", f"Name one with --arm; there are: {names}."
         )
     return best[1]
 
@@ -240,15 +258,26 @@ def _named_arm(workloads: list[RunWorkload], name: str) -> RunArm:
 
 
 def _evidence(document: RunDocument, workloads: list[RunWorkload], name: str, run: StoredRun) -> Record:
-    arms = [(item.name, arm) for item in workloads for arm in item.arms if arm.name == name and arm.has_run]
-    best_name, best = max(arms, key=lambda pair: 0.0 if pair[1].speedup is None else pair[1].speedup.median)
+    arms = [(item, arm) for item in workloads for arm in item.arms if arm.name == name and arm.has_run]
+    # What is not to be relied on counts only if there is nothing else.
+    where, best = max(
+        arms,
+        key=lambda pair: (pair[0].is_reliable, 0.0 if pair[1].speedup is None else pair[1].speedup.median),
+    )
     return {
         "arm": name,
-        "workload": best_name,
+        "workload": where.name,
         "speedup": _dump(best.speedup),
-        "verdict": best.verdict,
+        "verdict": _verdict(where, best),
+        "is_reliable": where.is_reliable,
         "results": [
-            {"workload": workload, "speedup": _dump(arm.speedup), "verdict": arm.verdict} for workload, arm in arms
+            {
+                "workload": workload.name,
+                "speedup": _dump(arm.speedup),
+                "verdict": _verdict(workload, arm),
+                "is_reliable": workload.is_reliable,
+            }
+            for workload, arm in arms
         ],
         "device": run.summary.device or str(document.device.get("description") or ""),
         "build": run.summary.build or str(document.build.get("llama_cpp_python") or ""),
@@ -256,8 +285,12 @@ def _evidence(document: RunDocument, workloads: list[RunWorkload], name: str, ru
     }
 
 
+def _verdict(workload: RunWorkload, arm: RunArm) -> str | None:
+    return arm.verdict if workload.is_reliable or arm.verdict is None else "no_clear_difference"
+
+
 def _model(model: RunModel, repo_of: Callable[[Path], str]) -> Record:
-    path = Path(os.path.abspath(model.path))
+    path = Path(model.path)
     size = modified = None
     try:
         facts = path.stat()

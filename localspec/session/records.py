@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
@@ -87,7 +88,8 @@ def device_record(
 def model_record(info: ModelInfo, sha256: str | None) -> Record:
     """Return a loaded model's identity; `sha256` of its (first) file."""
     return {
-        "path": info.path,
+        # Whole, since the folder that a person was in is not kept.
+        "path": os.path.abspath(info.path),
         "sha256": sha256,
         "name": info.name,
         "architecture": info.architecture,

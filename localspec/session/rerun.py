@@ -99,7 +99,8 @@ async def _model_now(before: Record | None, path: Path | None, on_hashed: OnHash
 
 
 def _find(role: str, path: Path, before: Record | None, models: Sequence[FoundModel], moved: list[str]) -> Path:
-    if path.is_file():
+    # Where a relative path began is not known: the same name in this folder may be any file.
+    if path.is_absolute() and path.is_file():
         return path
     namesakes = [model.path for model in models if model.path.name == path.name and not model.missing]
     if len(namesakes) == 1:
@@ -107,6 +108,11 @@ def _find(role: str, path: Path, before: Record | None, models: Sequence[FoundMo
         return namesakes[0]
     known = (before or {}).get("sha256")
     which = f" Its SHA-256 is {known}." if known else ""
+    if not path.is_absolute():
+        raise ModelFileError(
+            f"That run kept its {role} as {path}, a path that began in a folder it does not name.",
+            f"Measure anew with `localspec bench`, naming the file.{which}",
+        )
     raise ModelFileError(
         f"The {role} of that run is no longer at {path}.",
         f"Put the file back, or measure another one with `localspec bench`.{which}",

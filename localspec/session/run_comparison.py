@@ -16,6 +16,7 @@ from localspec.session.run_figures import (
     trial_rates,
     trial_speedups,
 )
+from localspec.store.run_facts import is_unusable_workload
 from localspec.store.values import Record
 
 BOOTSTRAP_SEED = 1
@@ -28,11 +29,15 @@ class Change:
     before: Estimate | None
     after: Estimate | None
     ratio: Estimate | None
+    is_reliable: bool = True
+    """False if the baseline of one of the runs changed too much while it was measured."""
 
     @property
     def verdict(self) -> Verdict | None:
         """What may be claimed of the ratio; None without one."""
-        return None if self.ratio is None else judge(self.ratio)
+        if self.ratio is None:
+            return None
+        return judge(self.ratio) if self.is_reliable else "no_clear_difference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class WorkloadChange:
     name: str
     title: str
     arms: tuple[ArmChange, ...]
+    is_unusable: tuple[bool, bool] = (False, False)
+    """Whether the figures of the earlier run, and of the later one, are not to be relied on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +81,10 @@ def compare_runs(before: Record, after: Record) -> RunComparison:
         if other is None:
             unmatched.append(f"Only the first run has the workload {workload['name']}.")
             continue
-        arms = _arms(workload, other, unmatched)
-        workloads.append(WorkloadChange(workload["name"], workload.get("title") or workload["name"], arms))
+        title = workload.get("title") or workload["name"]
+        unusable = is_unusable_workload(workload), is_unusable_workload(other)
+        arms = _arms(workload, other, unmatched, not any(unusable))
+        workloads.append(WorkloadChange(workload["name"], title, arms, unusable))
     unmatched += [
         f"Only the second run has the workload {workload['name']}."
         for workload in after["workloads"]
@@ -91,6 +100,7 @@ def comparison_record(comparison: RunComparison) -> Record:
         "workloads": [
             {
                 "name": workload.name,
+                "is_unusable": list(workload.is_unusable),
                 "arms": [
                     {
                         "name": arm.name,
@@ -113,7 +123,20 @@ def ratio_of(after: list[float], before: list[float]) -> Estimate | None:
     return estimate_unpaired_ratio(after, before, np.random.default_rng(BOOTSTRAP_SEED))
 
 
-def _arms(workload: Record, other: Record, unmatched: list[str]) -> tuple[ArmChange, ...]:
+def unusable_sentence(workload: WorkloadChange, before: str, after: str) -> str:
+    """Return why nothing may be claimed of a workload; empty if something may.
+
+    Args:
+        before: what the earlier run is called, such as `run 12`; likewise the later one.
+    """
+    whom = " and ".join(name for name, is_so in zip((before, after), workload.is_unusable, strict=True) if is_so)
+    if not whom:
+        return ""
+    verb = "were" if all(workload.is_unusable) else "was"
+    return f"No clear difference: {whom} {verb} unusable, the baseline changed too much while it was measured."
+
+
+def _arms(workload: Record, other: Record, unmatched: list[str], is_reliable: bool) -> tuple[ArmChange, ...]:
     found: list[ArmChange] = []
     taken: list[str] = []
     for arm in workload["arms"]:
@@ -122,9 +145,13 @@ def _arms(workload: Record, other: Record, unmatched: list[str]) -> tuple[ArmCha
             unmatched.append(f"Only the first run has the arm {arm['name']} on {workload['name']}.")
             continue
         taken.append(partner["name"])
-        rates = _change(arm, partner, "decode_tps", trial_rates(workload, arm["name"]), trial_rates(other, taken[-1]))
+        rates = trial_rates(workload, arm["name"]), trial_rates(other, taken[-1])
         speedups = trial_speedups(workload, arm["name"]), trial_speedups(other, taken[-1])
-        found.append(ArmChange(arm["name"], rates, _change(arm, partner, "speedup", *speedups)))
+        changes = (
+            _change(arm, partner, key, *values, is_reliable)
+            for key, values in (("decode_tps", rates), ("speedup", speedups))
+        )
+        found.append(ArmChange(arm["name"], *changes))
     unmatched += [
         f"Only the second run has the arm {arm['name']} on {workload['name']}."
         for arm in other["arms"]
@@ -133,9 +160,10 @@ def _arms(workload: Record, other: Record, unmatched: list[str]) -> tuple[ArmCha
     return tuple(found)
 
 
-def _change(before: Record, after: Record, key: str, old: list[float], new: list[float]) -> Change:
+def _change(before: Record, after: Record, key: str, old: list[float], new: list[float], is_reliable: bool) -> Change:
     first, second = estimate_of(before.get(key)), estimate_of(after.get(key))
-    return Change(first, second, ratio_of(new, old) if first is not None and second is not None else None)
+    ratio = ratio_of(new, old) if first is not None and second is not None else None
+    return Change(first, second, ratio, is_reliable)
 
 
 def _change_record(change: Change) -> Record | None:

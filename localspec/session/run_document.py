@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.records import document_of
+from localspec.store.run_facts import is_unusable_workload
 from localspec.store.runs import Runs
 from localspec.store.values import Record, StoredRun
 
@@ -83,6 +84,15 @@ class RunWorkload(_Part):
     arms: list[RunArm]
     trials: list[RunTrial] = Field(default_factory=list)
     sampling: Record = Field(default_factory=dict)
+    is_reliable: bool = True
+    """False if the baseline changed too much while it was measured."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _judge(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {**value, "is_reliable": not is_unusable_workload(value)}
 
     @property
     def baseline(self) -> RunArm | None:
@@ -109,8 +119,13 @@ class RunDocument(_Part):
         """Return the workload of that name, or all for an empty one.
 
         Raises:
-            UsageError: the run has no such workload.
+            UsageError: the run has no such workload, or none at all.
         """
+        if not self.workloads:
+            raise UsageError(
+                "Nothing was measured in this run: it ended before its first answer was complete.",
+                "Choose another one; `localspec runs` lists them.",
+            )
         found = [item for item in self.workloads if not workload or item.name.casefold() == workload.casefold()]
         if not found:
             names = ", ".join(dict.fromkeys(item.name for item in self.workloads)) or "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,16 +20,16 @@ Hashes = tuple[str | None, str | None]
 def request_of(plan: MeasurementPlan, hashes: Hashes = (None, None)) -> Record:
     """Return a plan as a JSON object: its fields by their names.
 
-    `target` and `draft` are {path, sha256} (draft: or null). Prompts carry their whole text, since a file that it came
-    from may change, and its SHA-256.
+    `target` and `draft` are {path, sha256, file_bytes} (draft: or null). Paths are whole: which folder a person was
+    in is not kept. Prompts carry their whole text, since a file that it came from may change, and its SHA-256.
 
     Args:
         hashes: SHA-256 of target and draft; None where not known.
     """
     # File names need not be Unicode, as pydantic's texts must.
     record: Record = _PLAN.dump_python(plan, mode="json", exclude={"target", "draft"})
-    record["target"] = {"path": str(plan.target), "sha256": hashes[0]}
-    record["draft"] = None if plan.draft is None else {"path": str(plan.draft), "sha256": hashes[1]}
+    record["target"] = _file(plan.target, hashes[0])
+    record["draft"] = None if plan.draft is None else _file(plan.draft, hashes[1])
     for workload in record["workloads"]:
         for prompt in workload["prompts"]:
             prompt["sha256"] = text_sha256(prompt["system"], prompt["user"])
@@ -58,6 +59,14 @@ def plan_of(request: Record) -> MeasurementPlan:
 def text_sha256(system: str, user: str) -> str:
     """Return the SHA-256 of a prompt: of its system text and its own, with a zero byte between."""
     return hashlib.sha256(b"\0".join(text.encode("utf-8", "surrogatepass") for text in (system, user))).hexdigest()
+
+
+def _file(path: Path, sha256: str | None) -> Record:
+    try:
+        file_bytes = path.stat().st_size
+    except OSError:
+        file_bytes = None
+    return {"path": os.path.abspath(path), "sha256": sha256, "file_bytes": file_bytes}
 
 
 def _first_line(error: Exception) -> str:

@@ -65,8 +65,15 @@ def settings_phrase(settings: SpeculationSettings) -> str:
 def speedup_phrase(speedup: Estimate) -> str:
     """Return a speedup with its interval, such as `1.31x (1.22 to 1.40)`."""
     if speedup.low is None or speedup.high is None:
-        return f"{speedup.median:.2f}x ({_count(speedup.pairs)})"
-    return f"{speedup.median:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
+        return f"{factor_text(speedup.median)}x ({_count(speedup.pairs)})"
+    return f"{factor_text(speedup.median)}x ({factor_text(speedup.low)} to {factor_text(speedup.high)})"
+
+
+def factor_text(factor: float) -> str:
+    """Return a factor with as many digits as mean anything; beyond 1000 it only says so."""
+    if factor >= 999.5:
+        return ">999"
+    return f"{factor:.0f}" if factor >= 99.5 else f"{factor:.2f}" if factor >= 0.005 else "<0.01"
 
 
 def is_reliable(result: ComparisonResult) -> bool:

@@ -325,8 +325,8 @@ def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:
     )
     request = json.loads(json.dumps(request_of(what, ("ab" * 32, None))))
     assert plan_of(request) == what
-    assert request["target"] == {"path": str(what.target), "sha256": "ab" * 32}
-    assert request["draft"] == {"path": "/models/draft.gguf", "sha256": None}
+    assert request["target"] == {"path": str(what.target), "sha256": "ab" * 32, "file_bytes": None}
+    assert request["draft"] == {"path": "/models/draft.gguf", "sha256": None, "file_bytes": None}
     sums = [prompt["sha256"] for entry in request["workloads"] for prompt in entry["prompts"]]
     assert len(set(sums)) == len(sums) and {len(value) for value in sums} == {64}
 

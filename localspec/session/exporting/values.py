@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localspec.session.exporting.shells import Shell, check_path, command_lines, comment
-from localspec.session.profiles import NamedProfile, speedup_text
+from localspec.session.profiles import NamedProfile, evidence_text
 
 Option = tuple[str, ...]
 
@@ -35,8 +35,10 @@ def heading(profile: NamedProfile) -> tuple[str, ...]:
     """Return what was measured, and that it was measured elsewhere."""
     evidence = profile.document.evidence
     lines = [f"localspec profile {profile.name}"]
-    if evidence is not None and (figure := speedup_text(evidence.speedup)):
+    if evidence is not None and (figure := evidence_text(evidence)):
         lines.append(f"Measured by localspec, not by this engine: {figure} on {evidence.workload}.")
+        if not evidence.is_reliable:
+            lines.append("Do not rely on that figure: the baseline changed too much while it was measured.")
     return tuple(lines)
 
 

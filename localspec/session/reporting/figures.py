@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from localspec.session.reporting.series import Interval
+from localspec.session.verdict import factor_text
 
 DASH = "\N{EN DASH}"
 
@@ -19,14 +20,16 @@ def share(fraction: float | None) -> str:
 
 def times(factor: float | None) -> str:
     """Return a factor, such as `1.42x`."""
-    return DASH if factor is None else f"{factor:.2f}x"
+    return DASH if factor is None else f"{factor_text(factor)}x"
 
 
 def times_with_interval(found: Interval | None) -> str:
     """Return a factor with its interval, such as `1.42x (1.31 to 1.50)`."""
     if found is None:
         return DASH
-    return times(found.median) + _span(found, 2)
+    if found.low is None or found.high is None:
+        return times(found.median)
+    return f"{times(found.median)} ({factor_text(found.low)} to {factor_text(found.high)})"
 
 
 def rate_with_interval(found: Interval | None) -> str:

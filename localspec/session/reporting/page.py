@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -28,6 +28,7 @@ from localspec.session.reporting.words import (
     overview,
     run_warnings,
     sentences,
+    without_doubtful_claims,
     workload_notes,
 )
 from localspec.session.reporting.writing import GENERATOR
@@ -96,6 +97,7 @@ def make_page(
         home: the user's home folder, which texts then call `~`; empty to leave it.
         on_picture: called after each section with the fraction that is done.
     """
+    runs = [replace(run, document=without_doubtful_claims(run.document)) for run in runs]
     colours = arm_colours(arm_names([run.document for run in runs]))
     sections = []
     for place, run in enumerate(runs):
@@ -121,6 +123,7 @@ def make_page(
 
 def pictures_of(runs: Sequence[ReportRun]) -> tuple[tuple[str, Picture], ...]:
     """Return every picture that can be drawn, each with the name of a file without its ending."""
+    runs = [replace(run, document=without_doubtful_claims(run.document)) for run in runs]
     colours = arm_colours(arm_names([run.document for run in runs]))
     found: list[tuple[str, Picture]] = []
     for run in runs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from localspec.session.records import Record
 from localspec.session.reporting.figures import (
@@ -16,6 +17,7 @@ from localspec.session.reporting.figures import (
 from localspec.session.reporting.pictures import VERDICT_WORDS, NumberTable
 from localspec.session.reporting.reading import clean, items, name, number, objects, part, text
 from localspec.session.reporting.series import interval, is_baseline
+from localspec.store.run_facts import is_unusable_workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,30 @@ class OverviewLine:
     speedup: str
     verdict: str
     tone: str
+
+
+UNUSABLE_NOTE: Final = (
+    "These figures are unusable: the baseline changed by more than a factor of two while they were measured."
+)
+
+
+def without_doubtful_claims(document: Record) -> Record:
+    """Return a document in which workloads claim nothing whose baseline changed too much to rely on their figures."""
+    workloads = [
+        _without_claims(workload) if is_unusable_workload(workload) else workload
+        for workload in objects(document, "workloads")
+    ]
+    return {**document, "workloads": workloads}
+
+
+def _without_claims(workload: Record) -> Record:
+    arms = [
+        {**arm, "verdict": "no_clear_difference" if text(arm, "verdict") else None} for arm in objects(workload, "arms")
+    ]
+    notes = [note for note in items(workload, "notes") if isinstance(note, str)]
+    if not any("unusable" in note for note in notes):
+        notes.append(UNUSABLE_NOTE)
+    return {**workload, "arms": arms, "notes": notes, "is_unusable": True}
 
 
 def sentences(workload: Record) -> tuple[Sentence, ...]:
@@ -90,6 +116,7 @@ def overview(document: Record) -> tuple[OverviewLine, ...]:
             continue
         best = arms[0]
         speedup = times_with_interval(interval(best, "speedup"))
+        speedup += ", unusable" if workload.get("is_unusable") is True else ""
         lines.append(OverviewLine(label, name(best, "name"), speedup, _verdict(best), _tone(best)))
     return tuple(lines) or (OverviewLine(DASH, DASH, DASH, "not measured", ""),)
 
