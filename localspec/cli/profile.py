@@ -58,9 +58,11 @@ def run_save(services: Services, name: str, run: str, arm: str, workload: str, r
             repo_of=_RepoOf(),
             on_reading=_say_reading,
         )
+        # What could not be read again is not kept.
+        read = read_profile(made)
         Profiles(database).save(made, replaces=replaces)
     console = results_console()
-    _show(console, read_profile(made))
+    _show(console, read)
     say(console, f"To use it: {command_line('localspec', 'chat', '--profile', name)}")
     return EXIT_DONE
 

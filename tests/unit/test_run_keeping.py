@@ -336,3 +336,29 @@ def test_a_request_that_cannot_be_read_is_a_failure_in_words(spoil: dict[str, An
     request = {**request_of(plan(tmp_path)), **spoil}
     with pytest.raises(StoreError, match="settings of this run cannot be read"):
         plan_of(request)
+
+
+async def test_files_are_kept_by_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    request = request_of(plan(Path()))
+    assert request["target"] == {"path": str(tmp_path / "target.gguf"), "sha256": None, "file_bytes": 4}
+    assert request["draft"]["path"] == str(tmp_path / "draft.gguf")
+
+
+async def test_a_run_whose_file_was_taken_away_is_kept_anew_and_said(tmp_path: Path) -> None:
+    store, notices = tmp_path / "store.sqlite3", list[str]()
+    keeper = RunKeeper("bench", lambda: Database(store), notices.append)
+
+    def watch(progress: MeasurementProgress) -> None:
+        if keeper.run_id is not None and store.exists() and not notices:
+            store.unlink()
+
+    engine = ScriptedEngine()
+    measurement = await measure(engine, plan(tmp_path), keeper.watching(watch))
+    run_id = keeper.finish(measurement)
+    assert run_id is not None
+    # The log that lay beside it tells that it was there.
+    assert "is gone" in notices[0] and "was removed or replaced while this was measured" in notices[1]
+    with Database(store) as database:
+        document = Runs(database).get(run_id).document
+    assert document is not None and len(document["workloads"]) == 2

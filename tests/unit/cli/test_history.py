@@ -450,3 +450,27 @@ def test_a_kill_in_mid_answer_keeps_question_and_most_of_the_answer(command: Com
     code, _, err = command("chat", "--continue", said="and then\n", engine=engine)
     assert code == 0 and "The last answer is incomplete." in err
     assert asked(engine) == [[" ".join(words), answer.content, "and then"]]
+
+
+def test_the_last_chat_needs_no_number(command: Command, store: Path) -> None:
+    code, _, err = command("history", "show", "last")
+    assert code == 2 and "No chats are kept yet." in err
+    put_chat(store, "first")
+    put_chat(store, "second")
+    assert "second" in command("history", "show", "last")[1]
+    assert (
+        json.loads(command("history", "export", "LAST", "--json", "-o", "-")[1])["messages"][0]["content"] == "second"
+    )
+    code, out, _ = command("history", "rename", "last", "other")
+    assert code == 0 and "Chat 2 is called other." in out
+    assert command("history", "delete", "last", "--yes")[0] == 0
+    assert command("history", "show", "2")[0] == 2
+    code, _, err = command("history", "show", "newest")
+    assert code == 2 and "or last" in err
+
+
+@pytest.mark.parametrize("words", ["", "  "])
+def test_a_search_for_nothing_is_wrong_usage(command: Command, store: Path, words: str) -> None:
+    put_chat(store, "first")
+    code, out, err = command("history", "search", words)
+    assert code == 2 and out == "" and "no words" in err

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import hashlib
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -310,3 +312,110 @@ def test_bench_warns_when_it_is_slower_than_before(
     assert "warning: This configuration is slower than before:" in captured.err
     assert "chat, off: 50.0 tokens/s where runs 2 and 1 had 100.0: 0.50x" in captured.err
     assert {alarm["arm"] for alarm in json_of(captured.out)["alarms"]} == {"off", "ngram"}
+
+
+DRAFT_CONTEXT = {"n_ctx": 256, "n_gpu_layers": 0, "type_k": "f16", "type_v": "f16"}
+UNUSABLE = {"off": (100.0, 60.0, 30.0), "draft": (150.0, 152.0, 149.0)}
+
+
+def test_compare_claims_nothing_of_an_unusable_run(
+    command: Command, keep: Keep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(made_up_run())
+    keep(made_up_run({**UNUSABLE, "draft": (15.0, 15.2, 14.9)}))
+    assert command("runs", "compare", "1", "2", "--json") == 0
+    out, err = capsys.readouterr()
+    assert "No clear difference: run 2 was unusable" in err
+    (workload,) = json_of(out)["workloads"]
+    assert workload["is_unusable"] == [False, True]
+    assert {arm["decode_tps"]["verdict"] for arm in workload["arms"]} == {"no_clear_difference"}
+
+
+def test_an_unusable_speedup_is_marked_in_the_list(
+    command: Command, keep: Keep, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    keep(made_up_run())
+    assert command("runs") == 0
+    assert "unusable" not in capsys.readouterr().out
+    keep(made_up_run(UNUSABLE))
+    assert command("runs") == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.lstrip().startswith("2 ")]
+    assert ")*" in line and "* unusable: the baseline changed too much" in out
+
+
+def test_forty_columns_break_no_words(
+    command: Command, keep: Keep, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(changed(made_up_run(), target__path="/m/target-of-the-list.gguf", draft__path="/m/its-draft.gguf"))
+    monkeypatch.setenv("COLUMNS", "40")
+    assert command("runs") == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 40
+    for word in ("target-of-the-list", "+ its-draft", "chat", "draft", "done", "bench"):
+        assert word in out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such files")
+@pytest.mark.parametrize(
+    "words", [("runs", "export", "1"), ("history", "export", "1"), ("export", "quick", "--to", "json")]
+)
+def test_no_export_touches_what_is_no_file(
+    command: Command, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "goal").write_text("mine")
+    (tmp_path / "link").symlink_to("goal")
+    for place, kind in (("pipe", "a named pipe"), ("link", "a link"), (".", "a folder")):
+        for more in ((), ("--force",)):
+            assert command(*words, "-o", tmp_path / place, *more) == 2
+            assert kind in capsys.readouterr().err
+    assert (tmp_path / "goal").read_text() == "mine" and (tmp_path / "pipe").is_fifo()
+
+
+def test_a_dash_is_stdout(command: Command, keep: Keep, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(made_up_run())
+    assert command("runs", "export", "1", "-o", "-") == 0
+    assert json_of(capsys.readouterr().out)["run"]["kind"] == "bench"
+
+
+def test_nothing_is_estimated_of_a_run_without_figures(
+    command: Command, keep: Keep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep({**made_up_run(), "workloads": []})
+    assert command("estimate", "--run", "1") == 2
+    assert "Nothing was measured" in capsys.readouterr().err
+    assert command("profile", "save", "quick", "--run", "1") == 2
+    assert "Nothing was measured" in capsys.readouterr().err
+
+
+def test_a_profile_is_made_of_the_file_that_was_measured(
+    command: Command, keep: Keep, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
+    keep(changed(made_up_run(), target__path=str(model), target__sha256=sha256, settings__draft_context=DRAFT_CONTEXT))
+    assert command("profile", "save", "same") == 0
+    model.write_bytes(b"GGUF" + bytes(99) + b"!")
+    assert command("profile", "save", "other") == 2
+    err = capsys.readouterr().err
+    assert "is not the file that run 1 measured" in err and sha256 in err
+    keep(changed(made_up_run(), target__path="model.gguf"))
+    assert command("profile", "save", "relative") == 2
+    assert "a path that began in a folder it does not name" in capsys.readouterr().err
+    assert command("profile", "list", "--json") == 0
+    assert [item["name"] for item in json_of(capsys.readouterr().out)["profiles"]] == ["same"]
+
+
+def test_no_profile_is_made_of_an_unusable_figure_unasked(
+    command: Command, keep: Keep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(changed(made_up_run(UNUSABLE), settings__draft_context=DRAFT_CONTEXT))
+    assert command("profile", "save", "quick") == 2
+    assert "relied on" in capsys.readouterr().err
+    assert command("profile", "save", "quick", "--arm", "draft") == 0
+    capsys.readouterr()
+    assert command("profile", "list") == 0
+    assert "unusable" in capsys.readouterr().out
+    assert command("export", "quick", "--to", "llama-cli") == 0
+    assert "# Do not rely on that figure" in capsys.readouterr().out
