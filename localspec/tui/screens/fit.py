@@ -25,6 +25,7 @@ from localspec.tui.plain import plain, plain_line
 from localspec.tui.screens.base import ModeScreen
 from localspec.tui.state import ChosenModel, EngineState, Workbench
 from localspec.tui.widgets.fit_bars import FitBars
+from localspec.tui.widgets.fit_context import FitContext
 from localspec.tui.widgets.fit_offers import MAX_KEYS, FitOffers
 from localspec.tui.widgets.fit_panel import FitPanel
 
@@ -86,6 +87,9 @@ class FitScreen(ModeScreen):
     knobs: reactive[FitKnobs | None] = reactive(None)
     """Where the knobs stand; None while there is no target."""
 
+    is_measuring: reactive[bool] = reactive(False)
+    """Whether what is shown is about to be replaced."""
+
     class Planned(Message):
         """The worker knows something new."""
 
@@ -108,6 +112,8 @@ class FitScreen(ModeScreen):
         self._followed: tuple[object, ...] | None = None
         """What of the workbench the knobs were taken from."""
         self._drafts_for: ChosenModel | None = None
+        self._keys: tuple[bool, bool, int] | None = None
+        """What decides about the keys in the footer."""
 
     def compose_body(self) -> ComposeResult:
         """Yield verdict and bars above, knobs and offers below."""
@@ -123,6 +129,7 @@ class FitScreen(ModeScreen):
                 with VerticalScroll(id="fit-side", classes="panel", can_focus=False) as side:
                     side.border_title = "What could be given up"
                     yield FitOffers(id="fit-offers")
+                    yield Static("Nothing has to be given up.", id="fit-no-offers", markup=False)
                     yield Static("", id="fit-use", markup=False)
 
     async def on_unmount(self) -> None:
@@ -156,8 +163,12 @@ class FitScreen(ModeScreen):
     def watch_knobs(self, knobs: FitKnobs | None) -> None:
         """Show the knobs and make a plan for them."""
         self.set_class(knobs is None, "-no-target")
-        if knobs is not None and self.is_mounted:
+        # What is hidden must not take keys.
+        self.query("#fit-body").set(disabled=knobs is None)
+        if self.is_mounted and knobs is not None:
             self._show_knobs(knobs)
+            if self.focused is None:
+                self.call_after_refresh(self.query_one(FitContext).focus)
         self._replan()
 
     @on(ScreenResume)
@@ -173,7 +184,7 @@ class FitScreen(ModeScreen):
         if self.knobs is None or not self.is_mounted or self.host.current_mode != self.MODE:
             self.workers.cancel_group(self, "fit")
             return
-        self.add_class("-measuring")
+        self.is_measuring = True
         self._plan(self.knobs)
 
     @work(exclusive=True, group="fit", exit_on_error=False)
@@ -212,13 +223,18 @@ class FitScreen(ModeScreen):
         self.snapshot = message.snapshot
         answer = message.snapshot.answer
         is_current = bool(message.snapshot.failure) or (answer is not None and answer.knobs == self.knobs)
-        self.set_class(not is_current, "-measuring")
+        self.is_measuring = not is_current
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say so where planning failed in a way that nobody foresaw."""
         if event.worker.group == "fit" and event.state is WorkerState.ERROR:
             failure = f"The plan could not be made: {event.worker.error!r:.200}"
             self._take_over(self.Planned(replace(self.snapshot, failure=failure)))
+
+    def watch_is_measuring(self, is_measuring: bool) -> None:
+        """Dim what is out of date."""
+        if self.is_mounted:
+            self.query("#fit-verdict, #fit-bars, #fit-offers").set_class(is_measuring, "-measuring")
 
     def watch_snapshot(self, snapshot: FitSnapshot) -> None:
         """Show what is known."""
@@ -234,7 +250,10 @@ class FitScreen(ModeScreen):
             verdict.update(plain_line("Measuring …", "$text-muted"))
         plan = None if answer is None else answer.plan
         self.query_one(FitBars).plan = plan
-        self.query_one(FitOffers).offers = () if plan is None else plan.offers
+        offers = self.query_one(FitOffers)
+        offers.offers = () if plan is None else plan.offers
+        offers.display = bool(offers.offers)
+        self.query_one("#fit-no-offers").display = plan is not None and plan.fits and not plan.offers
         notes = () if plan is None else plan.notes
         shown = self.query_one("#fit-notes", Static)
         shown.update(plain("\n".join(f"note: {note}" for note in notes)))
@@ -242,7 +261,7 @@ class FitScreen(ModeScreen):
         self._show_use()
         if self.knobs is not None:
             self._show_knobs(self.knobs)
-        self.refresh_bindings()
+        self._refresh_keys()
 
     def _show_knobs(self, knobs: FitKnobs) -> None:
         drafts = self.snapshot.drafts
@@ -265,7 +284,7 @@ class FitScreen(ModeScreen):
             self._past = [*self._past[-MAX_PAST:], self.knobs]
         self._turned = knob
         self.knobs = knobs
-        self.refresh_bindings()
+        self._refresh_keys()
 
     @on(FitPanel.Turned)
     def _turn_panel(self, message: FitPanel.Turned) -> None:
@@ -296,7 +315,7 @@ class FitScreen(ModeScreen):
         if self._past:
             self._turned = ""
             *self._past, self.knobs = self._past
-            self.refresh_bindings()
+            self._refresh_keys()
 
     def action_apply(self) -> None:
         """Put the plan on the workbench, where the other screens find it."""
@@ -319,9 +338,9 @@ class FitScreen(ModeScreen):
 
     def action_stop(self) -> None:
         """Stop measuring; the knobs stay as they are."""
-        if self.has_class("-measuring"):
+        if self.is_measuring:
             self.workers.cancel_group(self, "fit")
-            self.remove_class("-measuring")
+            self.is_measuring = False
             if not self._is_current:
                 self.snapshot = replace(self.snapshot, failure="Stopped before there was a plan: r measures again.")
 
@@ -343,6 +362,14 @@ class FitScreen(ModeScreen):
                 number = parameters[0] if parameters else 0
                 return answer is not None and isinstance(number, int) and number <= len(answer.plan.offers)
         return True
+
+    def _refresh_keys(self) -> None:
+        """Have the footer made anew, which is dear, only where it would be another one."""
+        answer = self.snapshot.answer
+        keys = (self.knobs is None, bool(self._past), 0 if answer is None else len(answer.plan.offers))
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh_bindings()
 
     @property
     def _is_current(self) -> bool:

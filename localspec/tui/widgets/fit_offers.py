@@ -30,6 +30,7 @@ class FitOffers(OptionList):
         """Show other offers."""
         self.clear_options()
         self.add_options([Option(offer_text(index, offer)) for index, offer in enumerate(offers, 1)])
+        self.highlighted = 0 if offers else None
 
 
 def offer_text(number: int, offer: TradeOffer) -> Content:

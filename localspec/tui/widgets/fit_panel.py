@@ -77,6 +77,7 @@ class FitPanel(VerticalScroll, can_focus=False):
         self._knobs: FitKnobs | None = None
         self._around = Around(None, (), 0)
         self._is_searching = False
+        self._answer: FitAnswer | None = None
 
     def show(
         self, knobs: FitKnobs, answer: FitAnswer | None, drafts: Sequence[ChosenModel], is_searching: bool
@@ -98,6 +99,7 @@ class FitPanel(VerticalScroll, can_focus=False):
         )
         shown = self.query_one(FitContext).scale.shown
         self._knobs, self._around, self._is_searching = knobs, Around(same_target, tuple(drafts), shown), is_searching
+        self._answer = answer
         words = {
             "draft": NO_DRAFT if knobs.draft is None else knobs.draft.name,
             "kv": kv_words(knobs, "target"),
@@ -128,13 +130,12 @@ class FitPanel(VerticalScroll, can_focus=False):
     @on(FitContext.Doubled)
     def _double_context(self, message: FitContext.Doubled) -> None:
         if self._knobs is not None:
-            doubled = doubled_context(message.direction, self._knobs, self._around)
-            self.post_message(self.Turned("context", doubled))
+            self._put("context", doubled_context(message.direction, self._knobs, self._around))
 
     @on(FitContext.Chosen)
     def _choose_context(self, message: FitContext.Chosen) -> None:
         if self._knobs is not None:
-            self.post_message(self.Turned("context", self._knobs.with_context(message.n_ctx), True))
+            self._put("context", self._knobs.with_context(message.n_ctx), True)
 
     @on(FitContext.Opened)
     def _ask_context(self) -> None:
@@ -146,7 +147,12 @@ class FitPanel(VerticalScroll, can_focus=False):
 
     def _turn(self, knob: str, steps: int) -> None:
         if self._knobs is not None:
-            self.post_message(self.Turned(knob, stepped(knob, steps, self._knobs, self._around)))
+            self._put(knob, stepped(knob, steps, self._knobs, self._around))
+
+    def _put(self, knob: str, knobs: FitKnobs, is_entered: bool = False) -> None:
+        """Show a turn at once, so that the next one goes on from there, and say it."""
+        self.show(knobs, self._answer, self._around.drafts, self._is_searching)
+        self.post_message(self.Turned(knob, knobs, is_entered))
 
     def _ask_for(self, knob: str) -> None:
         if self._knobs is None:
@@ -165,6 +171,6 @@ class FitPanel(VerticalScroll, can_focus=False):
             if isinstance(taken, Question):
                 self._ask(knob, taken)
             else:
-                self.post_message(self.Turned(knob, taken(self._knobs), True))
+                self._put(knob, taken(self._knobs), True)
 
         self.app.push_screen(asked.dialog, answered)
