@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from localspec.errors import LocalspecError, UsageError
@@ -247,4 +247,5 @@ def _found(model: ChosenModel) -> FoundModel:
     from localspec.catalog.naming import existing_file
 
     found = existing_file(str(model.path))
-    return found or FoundModel(model.name, model.path, (model.path,), "folder")
+    # The name that it was chosen by says more than that of its file.
+    return replace(found, name=model.name) if found else FoundModel(model.name, model.path, (model.path,), "folder")

@@ -14,6 +14,40 @@ SNAPSHOT_S = 1.0 / 15.0
 """Shortest time between two snapshots: more of them would be seen by nobody."""
 
 
+MAX_PAUSE_S = 0.4
+
+_REST = 4.0
+"""Drawing takes a fifth of the time at most: on a small machine the engine needs the same cores."""
+
+
+class Pace:
+    """When the next snapshot is due, by a clock and by what drawing the last ones cost.
+
+    Args:
+        clock: seconds.
+        least_s: shortest time between two snapshots.
+    """
+
+    def __init__(self, clock: Callable[[], float], least_s: float = SNAPSHOT_S) -> None:
+        self._clock = clock
+        self._least_s = least_s
+        self._pause_s = least_s
+        self._last_s = float("-inf")
+
+    def is_due(self) -> bool:
+        """Say whether it is time, and begin to wait for the next if it is."""
+        now_s = self._clock()
+        if now_s - self._last_s < self._pause_s:
+            return False
+        self._last_s = now_s
+        return True
+
+    def note(self, cost_s: float) -> None:
+        """Take how long it took until a snapshot was drawn."""
+        wanted_s = min(MAX_PAUSE_S, max(self._least_s, _REST * cost_s))
+        self._pause_s = (self._pause_s + wanted_s) / 2.0
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerSnapshot:
     """An answer at one moment."""
@@ -43,19 +77,18 @@ class ChatTurn:
 class AnswerFold:
     """Takes the events of one answer."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, pace: Pace) -> None:
         """Start an answer.
 
         Args:
-            clock: seconds, for the pace of snapshots.
+            pace: of snapshots.
         """
-        self._clock = clock
+        self._pace = pace
         self._live = LiveFold()
         self._parts: list[str] = []
         self._ends: list[int] = []
         self._length = 0
         self._rounds: list[RoundFinished] = []
-        self._shown_s = float("-inf")
 
     @property
     def rounds(self) -> tuple[RoundFinished, ...]:
@@ -73,11 +106,7 @@ class AnswerFold:
                 self._ends.append(self._length)
         elif isinstance(event, GenerationFinished):
             self._parts.append(event.tail_text)
-        now_s = self._clock()
-        if now_s - self._shown_s < SNAPSHOT_S:
-            return False
-        self._shown_s = now_s
-        return True
+        return self._pace.is_due()
 
     def snapshot(self, is_complete: bool = False) -> AnswerSnapshot:
         """Return the answer so far."""

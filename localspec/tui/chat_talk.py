@@ -20,7 +20,7 @@ from localspec.errors import LocalspecError
 from localspec.session.conversation import Answer, Conversation
 from localspec.session.speed_probe import QUESTION, Probe, probe_speed
 from localspec.tui.chat_archive import ChatArchive
-from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn
+from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn, Pace
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.state import Workbench
 
@@ -59,13 +59,13 @@ class ChatTalk:
     Args:
         room: owns the engine.
         archive: keeps the chat.
-        clock: seconds, for the pace of snapshots.
+        pace: of snapshots.
     """
 
-    def __init__(self, room: EngineRoom, archive: ChatArchive, clock: Callable[[], float]) -> None:
+    def __init__(self, room: EngineRoom, archive: ChatArchive, pace: Pace) -> None:
         self._room = room
         self._archive = archive
-        self._clock = clock
+        self._pace = pace
         self._has_loose_question = False
 
     async def load(self, bench: Workbench, on_load: Callable[[LoadProgress], None]) -> str:
@@ -85,7 +85,7 @@ class ChatTalk:
         on_snapshot: Callable[[AnswerSnapshot], None],
     ) -> Outcome:
         """Return how the answer came out. Failures and cancelling are outcomes; nothing is raised."""
-        fold = AnswerFold(self._clock)
+        fold = AnswerFold(self._pace)
         keeping = _Keeping(self._archive)
         answer: Answer | None = None
         notice = ""

@@ -21,7 +21,7 @@ from localspec.session.answer_line import AnswerFigures, answer_line, figures_of
 from localspec.session.baseline import Baseline
 from localspec.session.figures import rate_text
 from localspec.tui.chat_archive import ChatArchive
-from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn
+from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn, Pace
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
 from localspec.tui.chat_words import idle_activity, loading_activity, welcome_text, work_activity
 from localspec.tui.plain import plain
@@ -31,6 +31,9 @@ from localspec.tui.widgets.chat_activity import Activity, ChatActivity
 from localspec.tui.widgets.chat_panel import ChatPanel
 from localspec.tui.widgets.chat_prompt import ChatPrompt
 from localspec.tui.widgets.chat_transcript import ChatTranscript
+
+PANEL_S = 0.25
+"""Between two drawings of the panel's figures: nobody reads faster."""
 
 MAX_XRAYED = 4
 """Newest answers whose rounds are held."""
@@ -75,6 +78,8 @@ class ChatDesk(ModeScreen):
         """
         super().__init__()
         self._clock = clock
+        self._pace = Pace(clock)
+        self._panel_pace = Pace(clock, PANEL_S)
         self._turns: tuple[ChatTurn, ...] = ()
         self._job: Worker[None] | None = None
         self._is_stopping = False
@@ -99,7 +104,7 @@ class ChatDesk(ModeScreen):
         """Make the way to the store; nothing is opened yet."""
         services = self.host.services
         self._archive = ChatArchive(services.open_database, services.settings, self._say)
-        self._talk = ChatTalk(self.host.room, self._archive, self._clock)
+        self._talk = ChatTalk(self.host.room, self._archive, self._pace)
         self._show_idle()
 
     async def on_unmount(self) -> None:
@@ -209,8 +214,11 @@ class ChatDesk(ModeScreen):
         if not self._is_stopping:
             self._show(event.activity)
         if event.snapshot is not None:
-            self.live = event.snapshot.live
+            begun_s = self._clock()
+            if self._panel_pace.is_due():
+                self.live = event.snapshot.live
             await self.transcript.grow(event.snapshot)
+            self.call_after_refresh(lambda: self._pace.note(self._clock() - begun_s))
 
     @on(Ended)
     async def _end(self, event: Ended) -> None:

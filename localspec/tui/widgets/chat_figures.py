@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -31,17 +32,34 @@ class ChatFigures(Widget):
     ChatFigures { height: auto; width: 1fr; }
     """
 
-    live: reactive[LiveFigures] = reactive(LiveFigures, layout=True)
+    live: reactive[LiveFigures] = reactive(LiveFigures)
     """Of that answer."""
     baseline: reactive[Baseline | None] = reactive(None)
     """Measured speed without drafts; None if there is none for these models and settings."""
-    engine_state: reactive[EngineState] = reactive(EngineState, layout=True)
+    engine_state: reactive[EngineState] = reactive(EngineState)
     """What the engine has."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        super().__init__()
+        self._height = 0
 
     def render(self) -> Content:
         """Return all lines."""
+        lines = self._lines()
+        if len(lines) != self._height:
+            # Measured anew only when it must be: a layout costs more than all the figures.
+            self._height = len(lines)
+            self.call_after_refresh(self.refresh, layout=True)
+        return Content("\n").join(lines)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of lines; none is wider than the widget."""
+        return len(self._lines())
+
+    def _lines(self) -> list[Content]:
         width = max(16, self.content_size.width or self.container_size.width)
-        return Content("\n").join(figure_lines(self.live, self.baseline, self.engine_state, width))
+        return figure_lines(self.live, self.baseline, self.engine_state, width)
 
 
 def figure_lines(live: LiveFigures, baseline: Baseline | None, state: EngineState, width: int) -> list[Content]:
