@@ -117,6 +117,11 @@ def estimate_run(document: RunDocument, workload: str = "", arm: str = "") -> tu
         if not arm or item.name.casefold() == arm.casefold()
         if (estimate := _estimate_arm(chosen, item)) is not None
     ]
+    if not any(chosen.speculative for chosen in workloads):
+        raise UsageError(
+            "Nothing was measured with drafts there, so there is nothing to estimate from.",
+            "Choose another run or workload.",
+        )
     if not found:
         raise UsageError(
             "Nothing was drafted there, so there is nothing to estimate from.", "Choose another run, workload or arm."

@@ -116,3 +116,10 @@ def test_a_gpu_that_has_gone_is_a_cause_and_no_other_configuration() -> None:
     on_gpu["settings"]["draft_context"]["n_gpu_layers"] = 99
     (alarm,) = find_alarms(made_up_run(SLOW), earlier(on_gpu))
     assert [change.group for change in alarm.changes] == ["device"]
+
+
+def test_unusable_runs_neither_raise_an_alarm_nor_are_compared_with() -> None:
+    unusable = {"off": (100.0, 60.0, 30.0), "draft": (75.0, 76.0, 74.0)}
+    assert find_alarms(made_up_run(unusable), earlier(made_up_run(), made_up_run())) == ()
+    fast = {"off": (900.0, 500.0, 200.0), "draft": (750.0, 760.0, 740.0)}
+    assert find_alarms(made_up_run(), earlier(made_up_run(fast), made_up_run(fast))) == ()

@@ -201,7 +201,7 @@ def test_a_run_that_drafted_nothing_gives_no_estimate() -> None:
     silent = arm("ngram", "ngram", 1.0, num_draft_tokens=0, draft_s=0.0)
     with pytest.raises(UsageError, match="Nothing was drafted"):
         estimates(a_workload("edit", silent))
-    with pytest.raises(UsageError, match="Nothing was drafted"):
+    with pytest.raises(UsageError, match="Nothing was measured with drafts"):
         estimates(a_workload("edit"))
 
 

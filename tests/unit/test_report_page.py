@@ -240,3 +240,16 @@ def test_arms_keep_their_colours() -> None:
 )
 def test_labels_are_moved_apart_as_little_as_need_be(places: list[float], expected: list[float]) -> None:
     assert spread(places, 1.0) == pytest.approx(expected)
+
+
+def test_unusable_figures_claim_nothing(document: dict[str, Any]) -> None:
+    unusable = copy.deepcopy(document)
+    for workload in unusable["workloads"]:
+        baseline = [trial for trial in workload["trials"] if trial["arm"] == "off"]
+        baseline[-1]["decode_tps"] = baseline[0]["decode_tps"] / 3.0
+        for arm in workload["arms"][1:]:
+            arm["verdict"], arm["sentence"] = "faster", "not to be relied on"
+    text = Reader(make_page([run_of(unusable), run_of(unusable, 4)], "", "")).text
+    assert "These figures are unusable" in text
+    assert ", unusable" in text
+    assert "Drafts are faster" not in text and "No clear difference between drafts and none" in text
