@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widgets import HelpPanel
 
 from localspec.errors import LocalspecError
 from localspec.settings import Settings
@@ -95,7 +96,7 @@ class LocalspecApp(App[int]):
         Binding("f4,alt+3", "switch_mode('chat')", "Chat", id="mode.chat", tooltip="Chat with the target"),
         Binding("f5,alt+4", "switch_mode('compare')", "Compare", id="mode.compare", tooltip="Off against on, paired"),
         Binding("f6,alt+5", "switch_mode('runs')", "Runs", id="mode.runs", tooltip="What was measured"),
-        Binding("f1", "show_help_panel", "Help", id="app.help", tooltip="Keys of this screen"),
+        Binding("f1", "turn_help", "Help", id="app.help", tooltip="Keys of this screen"),
         Binding("f9,ctrl+comma", "settings", "Settings", id="app.settings", tooltip="Everything in settings.toml"),
         Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
@@ -243,6 +244,13 @@ class LocalspecApp(App[int]):
         before = self.services.settings
         self.services = replace(self.services, settings=settings)
         self.workbench = carried_over(self.workbench, before, settings)
+
+    def action_turn_help(self) -> None:
+        """Show the keys of this screen, or hide them."""
+        if self.screen.query(HelpPanel):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
 
     def action_settings(self) -> None:
         """Open the settings, unless they are open."""

@@ -88,7 +88,7 @@ class AppCommands(Provider):
         yield Command("Prepare the demo", "Embedded models; no download", host.prepare_demo)
         yield Command("Settings", "Everything in settings.toml", host.action_settings)
         yield Command("Theme", "Colours; the choice is remembered", host.action_change_theme)
-        yield Command("Keys of this screen", "Help", host.action_show_help_panel)
+        yield Command("Keys of this screen", "Help", host.action_turn_help)
         yield Command("Quit localspec", "And end its engine", host.action_quit)
         for found in self._models:
             name = plain_line(found.name).plain

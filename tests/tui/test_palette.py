@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.command import CommandPalette, DiscoveryHit, Hit
+from textual.content import Content
+from textual.widgets import HelpPanel
+
+from localspec.catalog.found_model import FoundModel
+from localspec.tui.app import LocalspecApp
+from localspec.tui.palette import AppCommands
+from localspec.tui.state import ChosenModel, Workbench
+from tests.candidate_kit import entry
+
+HOSTILE = ("[/]", "[/path]", "[bold", "[type=x, v={'a[0]'}]", "\x1b[31mred", "\u202eflipped", "x" * 10_000)
+
+
+def have_models(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Have these models on this machine."""
+    found: tuple[FoundModel, ...] = tuple(entry(name, None).found for name in names)
+    monkeypatch.setattr("localspec.session.library.local_models", lambda settings: found)
+
+
+async def commands_of(app: LocalspecApp) -> AppCommands:
+    commands = AppCommands(app.screen)
+    await commands.startup()
+    return commands
+
+
+async def test_everything_that_matters_is_offered_at_once(app: LocalspecApp) -> None:
+    async with app.run_test():
+        hits = [hit async for hit in (await commands_of(app)).discover()]
+    titles = {hit.text for hit in hits if isinstance(hit, DiscoveryHit)}
+    wanted = {"Go to Compare", "Load the models", "Unload the models", "New chat", "Settings", "Theme"}
+    assert wanted | {"Speculation off", "Start the comparison", "Quit localspec"} <= titles
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_name_is_found_and_stays_text(
+    app: LocalspecApp, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    have_models(monkeypatch, name)
+    async with app.run_test(size=(80, 24)) as pilot:
+        hits = [hit async for hit in (await commands_of(app)).search("target")]
+        (hit,) = [hit for hit in hits if isinstance(hit, Hit) and (hit.text or "").startswith("Target ")]
+        assert isinstance(hit.match_display, Content)
+        assert "\x1b" not in hit.match_display.plain
+        await pilot.press("ctrl+p", *"target")
+        await pilot.pause(0.2)
+        assert isinstance(app.screen, CommandPalette)
+
+
+async def test_typing_and_enter_carry_out_a_command(app: LocalspecApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p", *"go to runs")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await pilot.pause(0.3)
+        assert app.current_mode == "runs"
+
+
+async def run(app: LocalspecApp, title: str) -> None:
+    hits = [hit async for hit in (await commands_of(app)).search(title)]
+    result = next(hit for hit in hits if isinstance(hit, Hit) and hit.text == title).command()
+    if hasattr(result, "__await__"):
+        await result
+
+
+async def test_a_method_is_chosen(app: LocalspecApp) -> None:
+    async with app.run_test():
+        await run(app, "Draft with n-grams")
+        assert app.workbench.speculation.method == "ngram"
+        await run(app, "Speculation off")
+        assert app.workbench.speculation.method == "off"
+        await run(app, "Draft with the draft model")
+        assert app.workbench.speculation.method == "off"
+
+
+async def test_loading_goes_to_the_chat_and_loads(app: LocalspecApp, tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").touch()
+    async with app.run_test() as pilot:
+        app.workbench = Workbench(target=ChosenModel("model", tmp_path / "model.gguf"))
+        await run(app, "Load the models")
+        for _ in range(100):
+            if app.engine_state.loaded is not None:
+                break
+            await pilot.pause(0.05)
+        assert app.current_mode == "chat"
+        assert app.engine_state.loaded is not None
+
+
+async def test_a_comparison_without_models_says_what_is_missing(app: LocalspecApp) -> None:
+    async with app.run_test() as pilot:
+        await run(app, "Start the comparison")
+        await pilot.pause()
+        assert app.current_mode == "compare"
+        assert any("No target model" in note.message for note in app._notifications)
+
+
+async def test_help_shows_the_keys(app: LocalspecApp) -> None:
+    async with app.run_test(size=(140, 40)) as pilot:
+        await pilot.press("f1")
+        await pilot.pause()
+        assert app.screen.query(HelpPanel)
+        await pilot.press("f1")
+        await pilot.pause()
+        assert not app.screen.query(HelpPanel)
