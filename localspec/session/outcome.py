@@ -10,7 +10,8 @@ import numpy as np
 
 from localspec.engine.values import SamplingSettings, SpeculationState
 from localspec.errors import LocalspecError
-from localspec.metrics.comparison import PairedRate, Verdict, compare_rates, drift_note, interpolate_rate, judge
+from localspec.metrics.comparison import PairedRate, Verdict, compare_rates, interpolate_rate, judge
+from localspec.metrics.drift import drift_note
 from localspec.metrics.speculation import SpeculationStats, sum_stats
 from localspec.metrics.statistics import Estimate, bootstrap_median, median
 from localspec.session.arms import Arm

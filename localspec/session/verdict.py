@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from localspec.engine.values import SpeculationSettings
-from localspec.metrics.comparison import Verdict, is_unusable
+from localspec.metrics.comparison import Verdict
+from localspec.metrics.drift import is_unusable
 from localspec.metrics.prediction import break_even_acceptance_rate
 from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm

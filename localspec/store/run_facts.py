@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from localspec.metrics.drift import is_unusable
 from localspec.store.values import Record
 
 
@@ -74,9 +75,6 @@ def best_speedup(workloads: Sequence[Record]) -> tuple[str, float, float | None,
 
 def is_unusable_workload(workload: Record) -> bool:
     """Whether the baseline changed so much while a workload was measured that none of its figures can be relied on."""
-    # Takes numpy with it, which a list of runs has no use for.
-    from localspec.metrics.comparison import is_unusable
-
     baselines = {str(arm.get("name", "")) for arm in _records(workload.get("arms")) if arm.get("method") == "off"}
     runs = [trial for trial in _records(workload.get("trials")) if trial.get("arm") in baselines]
     rates = [(_place(trial), float(trial["decode_tps"])) for trial in runs if _is_positive(trial.get("decode_tps"))]

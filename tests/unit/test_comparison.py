@@ -16,10 +16,10 @@ from localspec.errors import EngineDiedError, LocalspecError, UsageError
 from localspec.metrics.comparison import (
     PairedRate,
     compare_rates,
-    drift_note,
     interpolate_rate,
     judge,
 )
+from localspec.metrics.drift import drift_note
 from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm, PromptCase, arms_from_settings, build_arms
 from localspec.session.comparison import ComparisonProgress, run_comparison, run_order
