@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.timer import Timer
 from textual.widgets import OptionList
 from textual.worker import Worker
@@ -35,7 +35,7 @@ from localspec.tui.widgets.compare_lane import CompareLane
 from localspec.tui.widgets.compare_plan import ComparePlan
 from localspec.tui.widgets.compare_standing import CompareStanding
 
-_FRAME_S = 1 / 15
+_FRAME_S = 1 / 8
 _MOST_CARDS = 30
 
 
@@ -70,21 +70,22 @@ class CompareScreen(ModeScreen):
         ),
     ]
 
-    choice: reactive[CompareChoice] = reactive(CompareChoice)
+    # The screen itself draws nothing: a reactive would have it drawn anew, whole, with each change.
+    choice: var[CompareChoice] = var(CompareChoice)
     """What is to be compared next."""
-    race: reactive[RaceSnapshot] = reactive(RaceSnapshot)
+    race: var[RaceSnapshot] = var(RaceSnapshot)
     """The race that is under way, or that has just ended."""
-    left: reactive[LaneSnapshot] = reactive(LaneSnapshot)
+    left: var[LaneSnapshot] = var(LaneSnapshot)
     """Its first lane."""
-    right: reactive[LaneSnapshot] = reactive(LaneSnapshot)
+    right: var[LaneSnapshot] = var(LaneSnapshot)
     """Its second lane."""
-    remark: reactive[str] = reactive("")
+    remark: var[str] = var("")
     """What is said while nothing runs."""
-    is_racing: reactive[bool] = reactive(False)
+    is_racing: var[bool] = var(False)
     """Whether a comparison is under way."""
-    is_stopping: reactive[bool] = reactive(False)
+    is_stopping: var[bool] = var(False)
     """Whether it was told to stop."""
-    card: reactive[ResultCard | None] = reactive(None)
+    card: var[ResultCard | None] = var(None)
     """The result that is shown."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -146,7 +147,7 @@ class CompareScreen(ModeScreen):
         self.set_class(card is not None, "-result")
 
     def _show_choice(self) -> None:
-        if self.is_racing or not self.is_mounted:
+        if self.is_racing or not self.children:
             return
         refusal = obstacle(self.choice, self.workbench)
         if refusal is not None:

@@ -43,7 +43,7 @@ class CompareCard(VerticalScroll):
 
     def watch_card(self, card: ResultCard | None) -> None:
         """Show another card from its beginning."""
-        if not self.is_mounted:
+        if not self.children:
             return
         self.query_one(Static).update("" if card is None else card_content(card))
         kept = "" if card is None else "not kept" if card.run_id is None else f"run {card.run_id} kept"

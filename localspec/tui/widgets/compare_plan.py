@@ -67,7 +67,7 @@ class ComparePlan(Vertical):
         self._show()
 
     def _show(self) -> None:
-        if not self.is_mounted:
+        if not self.children:
             return
         left, right = arms_of(self.choice, self.workbench)
         has_prompt = bool(self.choice.prompt.strip())
