@@ -83,4 +83,4 @@ def test_a_target_alone(data: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_commands_can_be_copied_into_a_shell() -> None:
     assert command_line("localspec", "pair", "o/m:Q4_0@c0ffee") == "localspec pair o/m:Q4_0@c0ffee"
     assert command_line("localspec", "pair", "$(rm -rf ~)'s") == """localspec pair '$(rm -rf ~)'"'"'s'"""
-    assert command_line("x", "a\x1b[31m\nb") == "x 'a[31m b'"
+    assert "cannot be shown" in command_line("x", "a\x1b[31m\nb")
