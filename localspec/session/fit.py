@@ -30,19 +30,22 @@ class FitRequest:
     """Other files of the same draft that could be taken."""
 
 
-async def fit(probe: ProbeEngine, request: FitRequest) -> MemoryPlan:
+async def fit(probe: ProbeEngine, request: FitRequest, *, with_offers: bool = True) -> MemoryPlan:
     """Return the plan for what is asked.
 
     Args:
         probe: measures on the devices of the request.
         request: the models, the wishes and the devices.
+        with_offers: measure what else could be done, which takes several times as long.
 
     Raises:
         LocalspecError: llama.cpp could not say what the models take.
     """
     draft = request.draft
     measure = probe.measure(request.target.path, None if draft is None else draft.path)
-    return await make_plan(request.devices, measure, request.wishes, alternatives=request.smaller_drafts)
+    return await make_plan(
+        request.devices, measure, request.wishes, alternatives=request.smaller_drafts, with_offers=with_offers
+    )
 
 
 def placement_of(settings: ContextSettings) -> Placement:

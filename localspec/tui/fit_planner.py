@@ -40,6 +40,8 @@ class FitAnswer:
     """0 without a draft."""
     n_ctx_train: int
     num_experts: int
+    is_complete: bool = True
+    """With its offers."""
     smaller_drafts: Mapping[str, ChosenModel] = field(default_factory=dict)
     """Other files of the draft on this machine, by quantisation."""
 
@@ -50,18 +52,25 @@ class FitAnswer:
 
 
 class NotingProbe(ProbeEngine):
-    """Measures, and keeps what was last measured of each model."""
+    """Measures each placement once, and keeps what was last measured of each model."""
 
     target: Footprint | None = None
     draft: Footprint | None = None
+    _known: dict[tuple[Path, Path | None, Placement, Placement | None], PairFootprint]
+
+    def forget(self) -> None:
+        """Measure anew from here on: how layers spread over GPUs depends on what is free."""
+        self._known = {}
+        self.target = self.draft = None
 
     def measure(self, target_path: Path, draft_path: Path | None = None) -> Measure:
         """Return what measures these models."""
         ask = super().measure(target_path, draft_path)
-        self.target = self.draft = None
 
         async def measure(target: Placement, draft: Placement | None) -> PairFootprint:
-            pair = await ask(target, draft)
+            key = target_path, draft_path, target, draft
+            pair = self._known.get(key) or await ask(target, draft)
+            self._known[key] = pair
             self.target, self.draft = pair.target, pair.draft or self.draft
             return pair
 
@@ -98,12 +107,18 @@ class FitPlanner:
         """Look anew at which models are here, the next time they are needed."""
         self._here = None
 
-    async def plan(self, knobs: FitKnobs, loaded: PairFootprint | None = None) -> FitAnswer:
+    async def plan(
+        self,
+        knobs: FitKnobs,
+        loaded: PairFootprint | None = None,
+        on_first: Callable[[FitAnswer], None] = lambda answer: None,
+    ) -> FitAnswer:
         """Return the plan for the knobs.
 
         Args:
             knobs: models, wishes and machine.
             loaded: what is loaded on this machine now, and would be gone before anything else is.
+            on_first: hears the plan without its offers, which is known much earlier.
 
         Raises:
             LocalspecError: llama.cpp could not say what the models take, or the devices make no machine.
@@ -122,21 +137,17 @@ class FitPlanner:
                 engine = self._probe()
                 devices = with_released(await machine_devices(engine, knobs.reserve_bytes, self._read), loaded)
                 probe = NotingProbe(engine)
-            plan = await fit(probe, FitRequest(target, draft, knobs.wishes, devices, smaller))
+            probe.forget()
+            request = FitRequest(target, draft, knobs.wishes, devices, smaller)
+            on_first(_answer(knobs, await fit(probe, request, with_offers=False), probe))
+            plan = await fit(probe, request)
         paths = {model.name: model.path for model in here}
-        return FitAnswer(
-            knobs=knobs,
-            plan=plan,
-            num_layers=0 if probe.target is None else probe.target.num_layers,
-            num_draft_layers=0 if probe.draft is None else probe.draft.num_layers,
-            n_ctx_train=0 if probe.target is None else probe.target.n_ctx_train,
-            num_experts=0 if probe.target is None else probe.target.num_experts,
-            smaller_drafts={
-                quantisation: ChosenModel(label, paths[label])
-                for quantisation, (label, _) in labels.items()
-                if label in paths
-            },
-        )
+        smaller_drafts = {
+            quantisation: ChosenModel(label, paths[label])
+            for quantisation, (label, _) in labels.items()
+            if label in paths
+        }
+        return replace(_answer(knobs, plan, probe), smaller_drafts=smaller_drafts, is_complete=True)
 
     async def drafts(self, target: ChosenModel) -> tuple[ChosenModel, ...]:
         """Return the models on this machine that may draft for a target, the most promising first.
@@ -181,6 +192,19 @@ class FitPlanner:
             oldest = next(iter(self._described))
             await self._described.pop(oldest)[0].close()
         return kept[1]
+
+
+def _answer(knobs: FitKnobs, plan: MemoryPlan, probe: NotingProbe) -> FitAnswer:
+    target, draft = probe.target, probe.draft
+    return FitAnswer(
+        knobs=knobs,
+        plan=plan,
+        num_layers=0 if target is None else target.num_layers,
+        num_draft_layers=0 if draft is None else draft.num_layers,
+        n_ctx_train=0 if target is None else target.n_ctx_train,
+        num_experts=0 if target is None else target.num_experts,
+        is_complete=False,
+    )
 
 
 def offered_knobs(answer: FitAnswer, offer: TradeOffer) -> FitKnobs:

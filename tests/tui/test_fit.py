@@ -150,6 +150,20 @@ class TestThePlan:
             knobs, answer = await planned(pilot)
         assert answer.knobs == knobs
 
+    async def test_the_verdict_comes_before_the_offers(self, app: LocalspecApp, engines: list[MeasuringEngine]) -> None:
+        async with app.run_test() as pilot:
+            app.room.probe  # noqa: B018 (makes the engine)
+            engines[0].delay_s = 0.01
+            await opened(app, pilot)
+            screen = fit_screen(app)
+            await until(lambda: screen.snapshot.answer is not None)
+            assert screen.snapshot.answer is not None and not screen.snapshot.answer.is_complete
+            assert screen.is_measuring and not screen.query_one(FitBars).has_class("-measuring")
+            _, answer = await planned(pilot)
+            asked = [(request.target, request.draft) for request in engines[0].measured]
+        assert answer.is_complete and answer.plan.offers
+        assert len(set(asked)) == len(asked)
+
     async def test_fast_turns_are_one_plan(self, app: LocalspecApp, engines: list[MeasuringEngine]) -> None:
         async with app.run_test() as pilot:
             await opened(app, pilot)
@@ -490,7 +504,7 @@ class TestLayout:
             shown = screen_text(app)
             assert "\x1b" not in shown and "\u202e" not in shown
             assert all(text in shown for text in HOSTILE[:4])
-            for _ in HOSTILE:
+            for _ in range(2):
                 await pilot.press("escape", "right", "enter")
             await pilot.press("escape")
             await planned(pilot)

@@ -47,6 +47,12 @@ _EMPTY = (
 _BEING_MEASURED = "This is not measured yet: wait for the plan."
 
 
+def _no_offers(answer: FitAnswer | None) -> str:
+    if answer is None or not answer.is_complete:
+        return "Looking for what could be given up \N{HORIZONTAL ELLIPSIS}"
+    return "Nothing has to be given up." if answer.plan.fits else "Nothing that could be given up would make it fit."
+
+
 @dataclass(frozen=True, slots=True)
 class FitSnapshot:
     """What is known of the plan."""
@@ -87,9 +93,6 @@ class FitScreen(ModeScreen):
     knobs: reactive[FitKnobs | None] = reactive(None)
     """Where the knobs stand; None while there is no target."""
 
-    is_measuring: reactive[bool] = reactive(False)
-    """Whether what is shown is about to be replaced."""
-
     class Planned(Message):
         """The worker knows something new."""
 
@@ -112,6 +115,8 @@ class FitScreen(ModeScreen):
         self._followed: tuple[object, ...] | None = None
         """What of the workbench the knobs were taken from."""
         self._drafts_for: ChosenModel | None = None
+        self.is_measuring = False
+        """Whether what is shown is about to be replaced or to get its offers."""
         self._keys: tuple[bool, bool, int] | None = None
         """What decides about the keys in the footer."""
 
@@ -129,7 +134,7 @@ class FitScreen(ModeScreen):
                 with VerticalScroll(id="fit-side", classes="panel", can_focus=False) as side:
                     side.border_title = "What could be given up"
                     yield FitOffers(id="fit-offers")
-                    yield Static("Nothing has to be given up.", id="fit-no-offers", markup=False)
+                    yield Static("", id="fit-no-offers", markup=False)
                     yield Static("", id="fit-use", markup=False)
 
     async def on_unmount(self) -> None:
@@ -185,6 +190,7 @@ class FitScreen(ModeScreen):
             self.workers.cancel_group(self, "fit")
             return
         self.is_measuring = True
+        self._dim()
         self._plan(self.knobs)
 
     @work(exclusive=True, group="fit", exit_on_error=False)
@@ -194,7 +200,8 @@ class FitScreen(ModeScreen):
         loaded = self.engine_state.loaded
         snapshot = self.snapshot
         try:
-            answer = await planner.plan(knobs, None if loaded is None else loaded.footprint)
+            footprint = None if loaded is None else loaded.footprint
+            answer = await planner.plan(knobs, footprint, self._tell_first)
             snapshot = replace(snapshot, answer=answer, failure="")
         except LocalspecError as error:
             snapshot = replace(snapshot, failure=f"{error.message} {error.hint}".strip())
@@ -210,6 +217,9 @@ class FitScreen(ModeScreen):
         self._drafts_for = knobs.target
         self.post_message(self.Planned(replace(snapshot, drafts=drafts)))
 
+    def _tell_first(self, answer: FitAnswer) -> None:
+        self.post_message(self.Planned(replace(self.snapshot, answer=answer, failure="")))
+
     def _planner_here(self) -> FitPlanner:
         if self._planner is None:
             services, room = self.host.services, self.host.room
@@ -222,8 +232,9 @@ class FitScreen(ModeScreen):
             return
         self.snapshot = message.snapshot
         answer = message.snapshot.answer
-        is_current = bool(message.snapshot.failure) or (answer is not None and answer.knobs == self.knobs)
-        self.is_measuring = not is_current
+        is_known = answer is not None and answer.knobs == self.knobs and answer.is_complete
+        self.is_measuring = not (is_known or message.snapshot.failure)
+        self._dim()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say so where planning failed in a way that nobody foresaw."""
@@ -231,10 +242,10 @@ class FitScreen(ModeScreen):
             failure = f"The plan could not be made: {event.worker.error!r:.200}"
             self._take_over(self.Planned(replace(self.snapshot, failure=failure)))
 
-    def watch_is_measuring(self, is_measuring: bool) -> None:
+    def _dim(self) -> None:
         """Dim what is out of date."""
-        if self.is_mounted:
-            self.query("#fit-verdict, #fit-bars, #fit-offers").set_class(is_measuring, "-measuring")
+        is_old = self.is_measuring and not self._is_current
+        self.query("#fit-verdict, #fit-bars, #fit-offers").set_class(is_old, "-measuring")
 
     def watch_snapshot(self, snapshot: FitSnapshot) -> None:
         """Show what is known."""
@@ -253,7 +264,9 @@ class FitScreen(ModeScreen):
         offers = self.query_one(FitOffers)
         offers.offers = () if plan is None else plan.offers
         offers.display = bool(offers.offers)
-        self.query_one("#fit-no-offers").display = plan is not None and plan.fits and not plan.offers
+        none = self.query_one("#fit-no-offers", Static)
+        none.display = plan is not None and not plan.offers
+        none.update(_no_offers(answer))
         notes = () if plan is None else plan.notes
         shown = self.query_one("#fit-notes", Static)
         shown.update(plain("\n".join(f"note: {note}" for note in notes)))
@@ -341,7 +354,10 @@ class FitScreen(ModeScreen):
         if self.is_measuring:
             self.workers.cancel_group(self, "fit")
             self.is_measuring = False
-            if not self._is_current:
+            self._dim()
+            if self._is_current:
+                self.query_one("#fit-no-offers", Static).update("Stopped: r looks anew for what could be given up.")
+            else:
                 self.snapshot = replace(self.snapshot, failure="Stopped before there was a plan: r measures again.")
 
     def action_choose_model(self) -> None:

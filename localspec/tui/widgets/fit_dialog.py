@@ -16,6 +16,9 @@ from textual.widgets.option_list import Option
 from localspec.errors import UsageError
 from localspec.tui.plain import plain, plain_line
 
+_MOST = 200
+"""Characters that are shown of a choice."""
+
 _FRAME = """
     {name} {{
         align: center middle;
@@ -31,7 +34,8 @@ _FRAME = """
         }}
         & .hint {{ color: $text-muted; padding: 0 1; }}
         & .failure {{ color: $text-error; padding: 0 1; }}
-        & OptionList {{ border: none; background: transparent; max-height: 14; height: auto; }}
+        & OptionList {{ border: none; background: transparent; padding: 0 1; max-height: 14; height: auto; }}
+        & OptionList:focus {{ border: none; }}
     }}
 """
 
@@ -89,7 +93,7 @@ class ChoiceDialog(ModalScreen[int | None]):
         """Yield the list."""
         with Vertical() as frame:
             frame.border_title = self._title
-            yield OptionList(*(Option(plain_line(choice)) for choice in self._choices))
+            yield OptionList(*(Option(plain_line(choice[:_MOST])) for choice in self._choices))
             if self._hint:
                 yield Static(plain(self._hint), classes="hint", markup=False)
 

@@ -15,6 +15,9 @@ from textual.widget import Widget
 from localspec.session.figures import DASH
 from localspec.tui.plain import plain_line
 
+_MOST = 200
+"""Characters that are looked at of a value: no line is longer."""
+
 _ARROW = 2
 """Columns of an arrow with its space."""
 
@@ -68,7 +71,7 @@ class FitKnob(Widget, can_focus=True):
     def render(self) -> Content:
         """Return the value between its arrows, cut to the width."""
         room = max(1, self.content_size.width - 2 * _ARROW)
-        value = plain_line(self.value).truncate(room, ellipsis=True)
+        value = plain_line(self.value[:_MOST]).truncate(room, ellipsis=True)
         if self.is_disabled:
             return Content.assemble("  ", value)
         return Content.assemble(
@@ -91,7 +94,7 @@ class FitKnob(Widget, can_focus=True):
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        end = 2 * _ARROW + min(plain_line(self.value).cell_length, max(1, self.content_size.width - 2 * _ARROW))
+        end = 2 * _ARROW + min(plain_line(self.value[:_MOST]).cell_length, max(1, self.content_size.width - 2 * _ARROW))
         if offset.x < _ARROW:
             self.action_step(-1)
         elif end - _ARROW <= offset.x < end:

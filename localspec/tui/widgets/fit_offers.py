@@ -21,6 +21,7 @@ class FitOffers(OptionList):
     DEFAULT_CSS = """
     FitOffers { border: none; padding: 0; background: transparent; height: auto; }
     FitOffers:focus { border: none; }
+    FitOffers:blur > .option-list--option-highlighted { background: transparent; text-style: none; }
     """
 
     offers: reactive[tuple[TradeOffer, ...]] = reactive(())
