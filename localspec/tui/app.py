@@ -16,7 +16,6 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import HelpPanel
 
 from localspec.errors import LocalspecError
 from localspec.settings import Settings
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from localspec.catalog.found_model import FoundModel
     from localspec.tui.memory import Remembered
 
-_SIGNALS = ("SIGTERM", "SIGHUP")
+_SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT")
 
 _REMEMBER_S = 0.5
 """Choices are written when nothing has changed for so long."""
@@ -96,7 +95,7 @@ class LocalspecApp(App[int]):
         Binding("f4,alt+3", "switch_mode('chat')", "Chat", id="mode.chat", tooltip="Chat with the target"),
         Binding("f5,alt+4", "switch_mode('compare')", "Compare", id="mode.compare", tooltip="Off against on, paired"),
         Binding("f6,alt+5", "switch_mode('runs')", "Runs", id="mode.runs", tooltip="What was measured"),
-        Binding("f1", "turn_help", "Help", id="app.help", tooltip="Keys of this screen"),
+        Binding("f1", "help", "Help", id="app.help", tooltip="Keys of this screen"),
         Binding("f9,ctrl+comma", "settings", "Settings", id="app.settings", tooltip="Everything in settings.toml"),
         Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
@@ -245,12 +244,12 @@ class LocalspecApp(App[int]):
         self.services = replace(self.services, settings=settings)
         self.workbench = carried_over(self.workbench, before, settings)
 
-    def action_turn_help(self) -> None:
-        """Show the keys of this screen, or hide them."""
-        if self.screen.query(HelpPanel):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+    def action_help(self) -> None:
+        """Show the keys of this screen."""
+        from localspec.tui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen))
 
     def action_settings(self) -> None:
         """Open the settings, unless they are open."""

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from localspec.catalog.found_model import FoundModel
     from localspec.tui.app import LocalspecApp
 
-SCREENS = (("models", "Models"), ("fit", "Fit"), ("chat", "Chat"), ("compare", "Compare"), ("runs", "Runs"))
+SCREENS = (
+    ("models", "Models", "Which are here, and which the Hub has"),
+    ("fit", "Fit", "Do they fit into memory?"),
+    ("chat", "Chat", "Talk with the target"),
+    ("compare", "Compare", "Off against on, paired"),
+    ("runs", "Runs", "What was measured"),
+)
 
 METHODS: tuple[tuple[Method, str], ...] = (
     ("off", "Speculation off"),
@@ -77,8 +83,8 @@ class AppCommands(Provider):
 
     def _commands(self) -> Iterator[Command]:
         host = self.host
-        for mode, title in SCREENS:
-            yield Command(f"Go to {title}", f"The screen {title}", partial(self._go, mode))
+        for mode, title, words in SCREENS:
+            yield Command(f"Go to {title}", words, partial(self._go, mode))
         yield Command("Load the models", "Now, and not with the first answer", partial(self._go, "chat", "load"))
         yield Command("Unload the models", "Give back their memory", host.action_unload)
         yield Command("New chat", "Begin another one; this one is kept", partial(self._go, "chat", "new_chat"))
@@ -88,7 +94,7 @@ class AppCommands(Provider):
         yield Command("Prepare the demo", "Embedded models; no download", host.prepare_demo)
         yield Command("Settings", "Everything in settings.toml", host.action_settings)
         yield Command("Theme", "Colours; the choice is remembered", host.action_change_theme)
-        yield Command("Keys of this screen", "Help", host.action_turn_help)
+        yield Command("Keys of this screen", "Help", host.action_help)
         yield Command("Quit localspec", "And end its engine", host.action_quit)
         for found in self._models:
             name = plain_line(found.name).plain

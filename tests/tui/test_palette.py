@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from textual.command import CommandPalette, DiscoveryHit, Hit
 from textual.content import Content
-from textual.widgets import HelpPanel
+from textual.widgets import Static
 
 from localspec.catalog.found_model import FoundModel
 from localspec.tui.app import LocalspecApp
 from localspec.tui.palette import AppCommands
+from localspec.tui.screens.help import HelpScreen
 from localspec.tui.state import ChosenModel, Workbench
 from tests.candidate_kit import entry
 
@@ -70,11 +71,11 @@ async def run(app: LocalspecApp, title: str) -> None:
 async def test_a_method_is_chosen(app: LocalspecApp) -> None:
     async with app.run_test():
         await run(app, "Draft with n-grams")
-        assert app.workbench.speculation.method == "ngram"
-        await run(app, "Speculation off")
-        assert app.workbench.speculation.method == "off"
-        await run(app, "Draft with the draft model")
-        assert app.workbench.speculation.method == "off"
+        methods = [app.workbench.speculation.method]
+        for title in ("Speculation off", "Draft with the draft model"):
+            await run(app, title)
+            methods.append(app.workbench.speculation.method)
+        assert methods == ["ngram", "off", "off"]
 
 
 async def test_loading_goes_to_the_chat_and_loads(app: LocalspecApp, tmp_path: Path) -> None:
@@ -98,11 +99,16 @@ async def test_a_comparison_without_models_says_what_is_missing(app: LocalspecAp
         assert any("No target model" in note.message for note in app._notifications)
 
 
-async def test_help_shows_the_keys(app: LocalspecApp) -> None:
-    async with app.run_test(size=(140, 40)) as pilot:
+async def test_help_is_made_of_the_bindings(app: LocalspecApp) -> None:
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.press("f4", "f1")
+        await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, HelpScreen)
+        text = "\n".join(str(part.content) for part in screen.query(Static))
+        assert "Stop the answer, and keep what came" in text
+        assert "End localspec and its engine" in text
         await pilot.press("f1")
         await pilot.pause()
-        assert app.screen.query(HelpPanel)
-        await pilot.press("f1")
-        await pilot.pause()
-        assert not app.screen.query(HelpPanel)
+        assert app.current_mode == "chat"
+        assert not isinstance(app.screen, HelpScreen)

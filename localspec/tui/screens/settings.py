@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import DescendantFocus
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Select, Static
 
@@ -73,6 +74,7 @@ class SettingsScreen(ModalScreen[None]):
                         yield Label(TITLES.get(group, group), classes="group", markup=False)
                     with Horizontal(classes="row"):
                         yield from self._row(field)
+            yield Static("", id="settings-words", classes="muted", markup=False)
             yield Static("", id="settings-refusal", markup=False)
             with Horizontal(id="settings-buttons"):
                 yield Button(Content("Save"), id="save", variant="primary", compact=True)
@@ -91,6 +93,12 @@ class SettingsScreen(ModalScreen[None]):
             yield Input(shown, id=name, compact=True, disabled=variable is not None)
         words = field.words if variable is None else f"! set by {one_line(variable)}"
         yield Label(plain_line(words), classes="muted", markup=False)
+
+    @on(DescendantFocus)
+    def _show_words(self, event: DescendantFocus) -> None:
+        """Say what the field is for, where there is no room beside it."""
+        words = {_widget_id(field.key): field.words for field in setting_fields()}
+        self.query_one("#settings-words", Static).update(plain_line(words.get(event.widget.id or "", "")))
 
     def written(self) -> dict[Key, str]:
         """Return what the fields hold, but for those that cannot be edited."""
@@ -132,8 +140,10 @@ class SettingsScreen(ModalScreen[None]):
             refusal.update(plain(f"! {error.message} {error.hint}"))
             refusal.add_class("-shown")
             return
+        is_elsewhere = settings.models != self.host.services.settings.models
         self.host.take_settings(settings)
-        self.host.notify("The settings are written.", markup=False)
+        more = " r on the Models screen looks into the folders." if is_elsewhere else ""
+        self.host.notify(f"The settings are written.{more}", markup=False)
         self.dismiss(None)
 
     @on(Button.Pressed, "#leave")
