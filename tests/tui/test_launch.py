@@ -3,13 +3,16 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from localspec.engine.events import Configured, EngineFailed, Event, GenerationFinished, ModelsLoaded, RoundFinished
@@ -26,6 +29,7 @@ from localspec.tui.replaying import replayed_session
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.compare import CompareScreen
 from localspec.tui.screens.demo import DemoScreen
+from localspec.tui.screens.models import ModelsScreen
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Launch, Workbench
 from tests.scripted_engine import EchoEngine
@@ -272,3 +276,78 @@ def _read(terminal: int) -> bytes:
     except OSError:
         # How Linux tells that nobody writes to it any more.
         return b""
+
+
+async def test_quitting_while_a_download_comes_ends_it(services: AppServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    class Downloads:
+        def __init__(self, *_: object) -> None: ...
+
+        async def fetch(self, *_: object) -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.append("download")
+
+    class Hub:
+        async def close(self) -> None:
+            ended.append("hub")
+
+    monkeypatch.setattr("localspec.catalog.hub.queue.Downloads", Downloads)
+    app = LocalspecApp(replace(services, open_hub=Hub))  # type: ignore[arg-type]
+    async with app.run_test() as pilot:
+        # Nothing but the names is looked at here.
+        listing, offer = (
+            SimpleNamespace(repo="a/b", commit="c"),
+            SimpleNamespace(quantisation="Q8_0", files=(), size_bytes=1),
+        )
+        app.downloads.add(listing, offer)  # type: ignore[arg-type]
+        while not app.transfers or app.transfers[0].status != "running":
+            await pilot.pause(0.01)
+        await pilot.pause(0.05)
+        await pilot.press("ctrl+q")
+    assert app.return_value == 0
+    assert ended == ["download", "hub"]
+
+
+@pytest.mark.model
+def test_quitting_in_the_midst_of_the_demo_leaves_no_process(tmp_path: Path) -> None:
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "localspec", "--demo"],
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        env={**os.environ, "TERM": "xterm-256color", "LOCALSPEC_CACHE": str(tmp_path), "LOCALSPEC_DATA": str(tmp_path)},
+        start_new_session=True,
+    )
+    os.close(side)
+    children: list[psutil.Process] = []
+    try:
+        deadline = time.monotonic() + 60
+        while not children and time.monotonic() < deadline:
+            if select.select([main], [], [], 0.05)[0]:
+                os.read(main, 65536)
+            children = psutil.Process(process.pid).children(recursive=True)
+        assert children
+        os.write(main, b"\x11")
+        while _read(main):
+            pass
+        assert process.wait(30) == 0
+        assert psutil.wait_procs(children, 10)[1] == []
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+
+
+async def test_a_replay_looks_at_no_models() -> None:
+    with replayed_session(RECORDING, Settings(), speed=None) as (services, launch):
+        app = LocalspecApp(services, replace(launch, screen="models"))
+        async with app.run_test() as pilot:
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            screen = app.screen
+            assert isinstance(screen, ModelsScreen)
+            assert screen.library.is_empty

@@ -34,7 +34,7 @@ EMPTY = (
     "There are no models here yet.\n\n"
     "Press h to find models on the Hub,\n"
     "or g for the embedded demo models, which need no network.\n\n"
-    "Folders of your own go into settings.toml: [models] folders."
+    "Folders of your own go into the settings (f9)."
 )
 
 
@@ -121,6 +121,10 @@ class ModelsScreen(ModelsPairing):
     async def look(self) -> None:
         """Look at all folders and read what is new."""
         publish = self._publish_library
+        if self.host.launch.replay is not None:
+            # Its engine knows no header of the models that are really here.
+            publish(Library(notes=("A recorded session plays without models.",), activity=""))
+            return
         try:
             publish(await load_library(self.host.services.settings, self.host.room.probe, publish))
         except LocalspecError as error:
