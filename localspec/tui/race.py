@@ -226,6 +226,6 @@ def lead_words(lead: Lead) -> str:
         return "ghost is level"
     count = abs(lead.num_tokens)
     parts = [f"{count} token{'s' if count > 1 else ''}"]
-    if lead.seconds is not None:
+    if lead.seconds is not None and abs(lead.seconds) >= 0.05:
         parts.append(f"{abs(lead.seconds):.1f} s")
     return f"ghost is {' / '.join(parts)} {'ahead' if lead.num_tokens > 0 else 'behind'}"

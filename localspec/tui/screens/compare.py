@@ -58,6 +58,7 @@ class CompareScreen(ModeScreen):
     MODE = "compare"
     CSS_PATH = "compare.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run", "Run", id="compare.run", tooltip="Race both arms, then pairs until it is clear"),
         Binding("escape", "stop", "Stop", id="compare.stop", tooltip="Stop, and keep what was measured"),

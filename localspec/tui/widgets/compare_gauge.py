@@ -10,6 +10,8 @@ from localspec.session.figures import rate_text
 from localspec.tui.race import LaneSnapshot
 
 _LEAST_BAR = 6
+_WORDS = 46
+"""Cells for the figures, the same in all lanes, so that their bars are equally long and can be compared."""
 
 _STATES = {
     "waiting": "waits",
@@ -35,7 +37,7 @@ class CompareGauge(Widget):
     def render(self) -> Content:
         """Return the line; what is still to come of the bar has another sign, not only another colour."""
         words = lane_words(self.lane)
-        length = max(_LEAST_BAR, self.content_size.width - len(words) - 2)
+        length = max(_LEAST_BAR, self.content_size.width - _WORDS)
         done = min(length, length * self.lane.num_tokens // max(1, self.lane.max_tokens))
         bar = (
             ("━" * done, "$text-accent" if self.lane.state == "live" else "$text-primary"),
@@ -45,12 +47,12 @@ class CompareGauge(Widget):
 
 
 def lane_words(lane: LaneSnapshot) -> str:
-    """Return how far a lane is, such as `● live · 57 of 128 tokens · 41.3 tokens/s`."""
+    """Return how far a lane is, such as `● live · 57/128 · 41.3 tokens/s`."""
     parts = [_STATES[lane.state] if lane.title else ""]
     if lane.state == "replayed":
         parts = [f"{_STATES['replayed']} of pair {lane.pair + 1}"]
     if lane.num_tokens:
-        parts.append(f"{lane.num_tokens} of {lane.max_tokens} tokens")
+        parts.append(f"{lane.num_tokens}/{lane.max_tokens}")
         if lane.decode_tps is not None:
             parts.append(f"{rate_text(lane.decode_tps)} tokens/s")
     return " · ".join(part for part in parts if part)
