@@ -43,7 +43,7 @@ def replayed_session(
         folder = Path(name)
         bench = _bench(exchanges, folder, recording)
         services = AppServices(
-            settings,
+            _as_measured(settings, exchanges),
             make_engine=lambda: RecordedSession(exchanges, speed),
             open_hub=_no_hub,
             open_database=lambda: Database(folder / "replay.sqlite3"),
@@ -65,6 +65,14 @@ def _bench(exchanges: Sequence[Exchange], folder: Path, recording: Path) -> Work
         draft_context=load.draft_context,
     )
     return bench if asked is None else replace(bench, sampling=asked.sampling, max_tokens=asked.max_tokens)
+
+
+def _as_measured(settings: Settings, exchanges: Sequence[Exchange]) -> Settings:
+    """Return settings with runs as long as the recorded ones; in a session, comparing comes last."""
+    lengths = [one.request.max_tokens for one in exchanges if isinstance(one.request, Generate)]
+    if not lengths or lengths[-1] < 2:
+        return settings
+    return settings.model_copy(update={"bench": settings.bench.model_copy(update={"max_tokens": lengths[-1]})})
 
 
 def _stand_in(recorded: str, folder: Path) -> ChosenModel:

@@ -133,6 +133,7 @@ def test_a_replay_asks_no_hub_and_keeps_nothing_of_the_users(tmp_path: Path) -> 
     with replayed_session(RECORDING, Settings()) as (services, launch):
         assert services.memory_file is None
         assert launch.screen == "chat"
+        assert services.settings.bench.max_tokens == 32
         with pytest.raises(OfflineError):
             services.open_hub()
 
