@@ -7,7 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# Enough to catch a slip at every run; HYPOTHESIS_PROFILE=thorough looks for the rare ones.
+hypothesis.settings.register_profile("quick", max_examples=25)
+hypothesis.settings.register_profile("thorough", max_examples=500, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # matplotlib looks for its folder when it is imported, and that is before any fixture.
 os.environ.setdefault("MPLCONFIGDIR", str(Path(tempfile.gettempdir()) / "localspec-tests-matplotlib"))

@@ -65,9 +65,7 @@ def show(services: Services, model: str, is_remote: bool, is_json: bool) -> int:
 @click.option("--local", "is_local", is_flag=True, help="Look for drafts on this machine only.")
 @options.as_json
 @click.pass_obj
-def pair(
-    services: Services, target: str, beside: str | None, draft: str | None, is_local: bool, is_json: bool
-) -> int:
+def pair(services: Services, target: str, beside: str | None, draft: str | None, is_local: bool, is_json: bool) -> int:
     """Say whether DRAFT can draft for TARGET; without DRAFT, list the drafts that can.
 
     Only headers are read, those of models on the Hub too. The exit code is 0 for a pair and 1 for none.
