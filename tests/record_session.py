@@ -68,7 +68,7 @@ async def play(app: LocalspecApp, pilot: Pilot[int]) -> None:
     await pilot.pause()
     compare = app.screen
     assert isinstance(compare, CompareScreen)
-    compare.choice = replace(compare.choice, max_tokens=32, num_pairs=1, percent=0.0, workloads=("quote",))
+    compare.choice = replace(compare.choice, max_tokens=32, num_pairs=1, percent=0.0, workloads=("edit", "chat"))
     compare.action_run()
     while compare.is_racing:
         await pilot.pause(TICK_S)

@@ -29,6 +29,8 @@ class RecordedSession:
         self._last_id = 0
         self._num_played: Counter[int] = Counter()
         self._method = "off"
+        self._stand_ins: dict[tuple[bool, str], int] = {}
+        """Numbers of the questions that were never recorded, in the order in which they came."""
         self._running: dict[int, ReplayEngine] = {}
         self._is_closed = False
 
@@ -72,20 +74,33 @@ class RecordedSession:
 
     def _pick(self, request: Request) -> int | None:
         """Return the index of the exchange to play."""
-        ranked: list[tuple[bool, int, int]] = []
-        for index, exchange in enumerate(self._exchanges):
-            if exchange.request.type != request.type or not exchange.events:
-                continue
-            is_other = False
-            if isinstance(request, Configure):
-                if self._methods[index] != request.speculation.method:
-                    continue
-            elif isinstance(request, Generate):
-                if self._methods[index] != self._method:
-                    continue
-                is_other = _question(request) != _question(exchange.request)
-            ranked.append((is_other, self._num_played[index], index))
-        return min(ranked)[2] if ranked else None
+        fitting = [
+            index
+            for index, exchange in enumerate(self._exchanges)
+            if exchange.request.type == request.type and exchange.events
+        ]
+        if isinstance(request, Configure):
+            fitting = [index for index in fitting if self._methods[index] == request.speculation.method]
+        elif isinstance(request, Generate):
+            fitting = self._answers(request, [index for index in fitting if self._methods[index] == self._method])
+        return min(fitting, key=lambda index: (self._num_played[index], index), default=None)
+
+    def _answers(self, request: Generate, fitting: list[int]) -> list[int]:
+        """Return those of some generations that answer the question, or that of another which stands in for it.
+
+        What stands in stays the same, so that the arms of a comparison get the same text.
+        """
+        asked = {index: exchange.request for index, exchange in enumerate(self._exchanges)}
+        kept = {index: one for index in fitting if isinstance(one := asked[index], Generate)}
+        alike = {index: one for index, one in kept.items() if one.is_fresh == request.is_fresh} or kept
+        known = list(dict.fromkeys(_question(one) for one in alike.values()))
+        question = _question(request)
+        if known and question not in known:
+            key = (request.is_fresh, question)
+            number = self._stand_ins.setdefault(key, sum(fresh == request.is_fresh for fresh, _ in self._stand_ins))
+            question = known[number % len(known)]
+        same = {index: one for index, one in alike.items() if _question(one) == question}
+        return [index for index, one in same.items() if one.max_tokens == request.max_tokens] or list(same)
 
     def _refusal(self, request: Request) -> str:
         if self._is_closed:

@@ -118,7 +118,7 @@ async def test_chat_and_compare_play_a_recording() -> None:
             await pilot.press("f5")
             compare = app.screen
             assert isinstance(compare, CompareScreen)
-            compare.choice = replace(compare.choice, workloads=("quote",), num_pairs=1, percent=0.0)
+            compare.choice = replace(compare.choice, workloads=("edit",), num_pairs=1, percent=0.0)
             compare.action_run()
             await compare.workers.wait_for_complete()
             await pilot.pause()
@@ -352,3 +352,15 @@ async def test_a_replay_looks_at_no_models() -> None:
             screen = app.screen
             assert isinstance(screen, ModelsScreen)
             assert screen.library.is_empty
+
+
+async def test_a_question_that_was_never_asked_gets_the_same_text_either_way(session: RecordedSession) -> None:
+    texts: dict[str, list[tuple[int, ...]]] = {"off": [], "draft": []}
+    for method in ("off", "draft", "draft", "off"):
+        await events_of(session, Configure(session.next_id(), SpeculationSettings(method=method)))
+        for question in ("What is new?", "And what is not?"):
+            request = replace(ask(session, question), is_fresh=True, max_tokens=32)
+            events = [event for event in await events_of(session, request) if isinstance(event, RoundFinished)]
+            texts[method].append(tuple(part.id for event in events for part in event.emitted))
+    assert texts["off"] == texts["draft"]
+    assert texts["off"][0] != texts["off"][1]
