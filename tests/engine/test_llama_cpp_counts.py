@@ -80,10 +80,8 @@ def check_counts(results: Sequence[Result]) -> None:
 
 
 @pytest.mark.model
-@pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("n_max", [2, 4, 8])
+@pytest.mark.parametrize("n_max", [2, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)])
 def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: DemoModels, n_max: int) -> None:
     settings = ServerSettings(str(models.target), PAIR_N_CTX, read_cores().physical, str(models.draft), n_max)
     runs = [
@@ -108,7 +106,6 @@ def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: Demo
 
 
 @pytest.mark.model
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.timeout(400)
 def test_counts_are_those_of_a_draft_that_decodes_the_verified_batch_again(pair: InProcessPair) -> None:

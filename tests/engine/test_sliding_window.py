@@ -12,7 +12,7 @@ from localspec.engine.values import ContextSettings, SpeculationSettings
 from localspec.errors import ModelFileError
 from tests.engine_kit import RuntimeKit
 
-pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.model, pytest.mark.timeout(400)]
 
 WORDS = " ".join(f"Line {number}: the {number}th lamp of the street is lit." for number in range(1, 90))
 
@@ -48,6 +48,7 @@ def test_a_prefix_inside_the_window_is_kept(kit: RuntimeKit) -> None:
     assert second.started.num_reused == len(first.started.prompt_tokens) + len(first.ids) - 1
 
 
+@pytest.mark.slow
 def test_drafts_are_taken_back_without_a_trace_past_the_window(kit: RuntimeKit) -> None:
     kit.runtime.configure(Configure(2, SpeculationSettings("off")))
     plain = kit.generate(Generate(3, text=WORDS, max_tokens=60, is_fresh=True, ignore_eog=True))

@@ -15,7 +15,7 @@ from localspec.session.demo import DemoModels
 from localspec.session.same_text import classify, first_difference
 from tests.engine_kit import PAIR_N_CTX, Answer, RuntimeKit
 
-pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.model, pytest.mark.timeout(400)]
 
 QUESTION = "Repeat the following text exactly: The old mill by the river was sold in spring, and the river was glad."
 SETTINGS = (

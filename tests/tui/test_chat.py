@@ -35,6 +35,8 @@ from localspec.tui.widgets.chat_tokens import ChatTokens
 from localspec.tui.widgets.chat_transcript import ChatQuestion, EarlierTurns
 from tests.scripted_engine import EchoEngine
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = (
     "[/]",
     "[/path]",

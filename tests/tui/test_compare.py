@@ -30,6 +30,8 @@ from localspec.tui.widgets.compare_standing import CompareStanding
 from localspec.tui.widgets.compare_text import CompareText, last_lines
 from tests.scripted_engine import ArmScript, ScriptedEngine
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "[/] [/path] [bold [type=x, v={'a[0]'}] \x1b[31mred \u202eright " + "long" * 2500
 
 

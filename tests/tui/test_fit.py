@@ -30,6 +30,8 @@ from tests.tui.fit_kit import (
     until,
 )
 
+pytestmark = pytest.mark.slow
+
 BENCH = Workbench(
     target=ChosenModel("Target 8B", TARGET_PATH),
     draft=ChosenModel("Draft 0.6B", DRAFT_PATH),

@@ -34,6 +34,8 @@ from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Launch, Workbench
 from tests.scripted_engine import EchoEngine
 
+pytestmark = pytest.mark.slow
+
 RECORDING = Path(__file__).parent.parent / "recordings" / "smollm2_session.jsonl"
 
 

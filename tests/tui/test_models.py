@@ -31,6 +31,8 @@ from localspec.tui.widgets.models_table import ModelsTable
 from tests.candidate_kit import engine, entry, facts
 from tests.scripted_engine import ScriptedEngine
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = ("[/]", "[/path]", "[bold", "[type=x, v={'a[0]'}]", "\x1b[31mred\x1b]0;x\x07", "\u202eabc", "x" * 10_000)
 BIG, SMALL, EVIL = "Qwen3-8B-Q4_K_M", "Qwen3-0.6B-Q8_0", "[bold]Evil-1B-Q4_0"
 

@@ -14,6 +14,8 @@ from localspec.tui.screens.help import HelpScreen
 from localspec.tui.state import ChosenModel, Workbench
 from tests.candidate_kit import entry
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = ("[/]", "[/path]", "[bold", "[type=x, v={'a[0]'}]", "\x1b[31mred", "\u202eflipped", "x" * 10_000)
 
 

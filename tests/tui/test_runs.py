@@ -40,6 +40,8 @@ from tests.profile_kit import model, profile_of
 from tests.report_kit import made_up_document
 from tests.scripted_engine import EchoEngine
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def begins_here(monkeypatch: pytest.MonkeyPatch) -> None:

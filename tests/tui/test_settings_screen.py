@@ -13,6 +13,8 @@ from localspec.tui.screens.settings import SettingsScreen
 from localspec.tui.settings_fields import setting_changes, setting_fields, setting_texts
 from localspec.tui.settings_words import TITLES, WORDS
 
+pytestmark = pytest.mark.slow
+
 WRITTEN = """# mine
 [context]   # long texts
 n_ctx = 2048
