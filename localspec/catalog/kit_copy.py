@@ -8,14 +8,13 @@ import errno
 import hashlib
 import os
 import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from localspec.catalog.hub.disk import size_text
+from localspec.catalog.hub.disk import lack_of_space, size_text
 from localspec.catalog.hub.rate import RateMeter
 from localspec.catalog.kit_manifest import open_plain
 from localspec.catalog.progress import OnTransfer, TransferProgress, TransferState
@@ -201,18 +200,11 @@ def require_room(folder: Path, needed_bytes: int) -> None:
     Raises:
         DiskFullError: it has not.
     """
-    place = folder.absolute()
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    try:
-        free_bytes = shutil.disk_usage(place).free
-    except OSError:
-        return  # Not every file system tells; writing will show.
-    lacking_bytes = needed_bytes + SPARE_BYTES - free_bytes
-    if needed_bytes > 0 and lacking_bytes > 0:
+    lack = lack_of_space(folder, needed_bytes, SPARE_BYTES)
+    if lack is not None:
         raise DiskFullError(
-            f"{size_text(needed_bytes)} are to be copied, but {folder} has room for {size_text(free_bytes)}.",
-            f"Free {size_text(lacking_bytes)} there, or choose a folder on another disk.",
+            f"{size_text(needed_bytes)} are to be copied, but {folder} has room for {size_text(lack.free_bytes)}.",
+            f"Free {size_text(lack.lacking_bytes)} there, or choose a folder on another disk.",
         )
 
 

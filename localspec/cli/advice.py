@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import unicodedata
 
-from localspec.cli.text import one_line
+from localspec.session.plain_text import one_line
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 """Unicode's categories of what moves the cursor, shows nothing or ends a line."""

@@ -9,9 +9,9 @@ from rich.console import Console
 from localspec.cli.run_store import open_runs
 from localspec.cli.screen import say
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.errors import LocalspecError
 from localspec.session.alarm import EarlierRun, alarm_record, alarm_sentences, find_alarms
+from localspec.session.plain_text import one_line
 from localspec.store.runs import Runs
 from localspec.store.values import Record, RunSummary
 

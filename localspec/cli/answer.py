@@ -6,8 +6,8 @@ from typing import TextIO
 
 from rich.console import Console
 
-from localspec.cli.text import printable
 from localspec.cli.wrapping import WordWrap
+from localspec.session.plain_text import printable
 
 PREFILL_PATIENCE_S = 0.5
 """How long a prompt is read before that is worth a line."""

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from localspec.catalog.costs import share_text
-from localspec.cli.figures import bytes_text, percent_text
 from localspec.cli.labels import Name, fitting_table
 from localspec.cli.screen import DASH, print_table, say, table
-from localspec.cli.text import one_line
 from localspec.session.candidates import Candidate, SearchExtent
+from localspec.session.figures import bytes_text, percent_text
 from localspec.session.located import LocatedModel
+from localspec.session.plain_text import one_line
 from localspec.session.ranking import CAVEAT
 
 _LEGEND = (

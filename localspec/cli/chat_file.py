@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from localspec.cli.failures import say_notice
-from localspec.cli.text import one_line
 from localspec.errors import UsageError
 from localspec.session.new_file import check_regular, is_stdout, write_new
+from localspec.session.plain_text import one_line
 
 __all__ = ["check_output", "put_out", "write_new"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from localspec.catalog.found_model import FoundModel
-from localspec.cli.figures import milliseconds_text, percent_text, rate_text
 from localspec.cli.heading import model_text, shown_name
-from localspec.cli.text import one_line
 from localspec.engine.events import ModelsLoaded
 from localspec.engine.values import FinishReason, SpeculationState
 from localspec.session.conversation import Answer
+from localspec.session.figures import milliseconds_text, percent_text, rate_text
 from localspec.session.kept_answer import kept_line, moment_text, state_text
+from localspec.session.plain_text import one_line
 
 __all__ = ("kept_line", "loaded_line", "moment_text", "speculation_line", "status_line")
 

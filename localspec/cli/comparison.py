@@ -8,15 +8,15 @@ from collections.abc import Callable
 from rich.console import Console
 
 from localspec.catalog.workloads import Workload
-from localspec.cli.figures import rate_text
 from localspec.cli.heading import Names, chat_command, heading, names_of
 from localspec.cli.screen import Report, say
-from localspec.cli.text import one_line
 from localspec.cli.workload_table import NOTHING_MEASURED, show_workload
 from localspec.engine.events import PrefillProgress, RoundFinished
 from localspec.metrics.meter import RateMeter
+from localspec.session.figures import rate_text
 from localspec.session.measurement import Measurement, MeasurementProgress
 from localspec.session.outcome import ComparisonResult
+from localspec.session.plain_text import one_line
 from localspec.session.records import workload_record
 from localspec.session.verdict import best_arm, is_reliable
 

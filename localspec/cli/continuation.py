@@ -13,11 +13,11 @@ from localspec.cli.chat_store import open_database
 from localspec.cli.failures import say_notice
 from localspec.cli.options import ChatChoice
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.errors import ModelFileError, SettingsError, UsageError
 from localspec.session.arguments import named_model
 from localspec.session.chat_continuation import Continued, find_draft, find_target, hash_checks
 from localspec.session.chat_record import kept_flags, merged_flags, turns_of
+from localspec.session.plain_text import one_line
 from localspec.settings import Flags, Settings, load_settings
 from localspec.store.chats import Chats
 from localspec.store.values import Record, StoredChat

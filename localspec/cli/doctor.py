@@ -8,16 +8,16 @@ import json
 from rich.console import Console
 
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure, say_notice
-from localspec.cli.figures import bytes_text
 from localspec.cli.interruption import Interruptions
 from localspec.cli.screen import notices_console, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.notes import Note, feature_names
 from localspec.session.examination import Examination, examine
+from localspec.session.figures import bytes_text
 from localspec.session.fit import device_record
 from localspec.session.loading import reserve_bytes
+from localspec.session.plain_text import one_line
 from localspec.settings import load_settings
 
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from localspec.cli.failures import EXIT_DONE
-from localspec.cli.figures import number_text, percent_text
 from localspec.cli.profile import opened
 from localspec.cli.screen import DASH, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.metrics.prediction import LengthPrediction, best_length
 from localspec.session.estimate import (
     RunEstimate,
@@ -21,6 +19,8 @@ from localspec.session.estimate import (
     run_estimate_record,
     shortened,
 )
+from localspec.session.figures import number_text, percent_text
+from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
 from localspec.session.run_document import choose_run, read_document
 from localspec.store.runs import Runs

@@ -15,8 +15,8 @@ import click
 
 from localspec.cli.signals import ignore_interrupts
 from localspec.cli.streams import abandon_output
-from localspec.cli.text import printable
 from localspec.errors import LocalspecError, SettingsError, UsageError
+from localspec.session.plain_text import printable
 
 EXIT_DONE = 0
 EXIT_FAILED = 1

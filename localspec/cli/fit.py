@@ -12,13 +12,13 @@ from localspec.cli.fit_options import FitChoice
 from localspec.cli.fit_report import show_plan
 from localspec.cli.screen import Report, results_console
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.cli.workplace import AUTO, Workplace, open_workplace
 from localspec.engine.interface import Engine
 from localspec.planning.plan import MemoryPlan, TradeOffer, Wishes
 from localspec.session.fit import Changes, FitRequest, changes, fit, plan_record
 from localspec.session.library import local_models
 from localspec.session.located import LocatedModel
+from localspec.session.plain_text import one_line
 from localspec.session.quantisations import quantisation_labels, smaller_quantisations
 from localspec.session.records import encode_record
 

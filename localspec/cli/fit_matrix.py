@@ -12,20 +12,20 @@ from rich.console import Console
 
 from localspec.cli.errand import run_errand, stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
-from localspec.cli.figures import bytes_text, context_text
 from localspec.cli.fit_options import FitChoice
 from localspec.cli.screen import Report, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.cli.workplace import Workplace, open_workplace
 from localspec.engine.interface import Engine
 from localspec.planning.devices import PlanDevice
 from localspec.planning.wording import device_title
+from localspec.session.figures import bytes_text, context_text
 from localspec.session.fit import device_record
 from localspec.session.header_questions import read_facts
 from localspec.session.library import local_models
 from localspec.session.located import LocatedModel, locate_offer
 from localspec.session.matrix import MAX_MODELS, MatrixModel, MatrixRow, OpenModel, contexts_up_to, fit_matrix
+from localspec.session.plain_text import one_line
 from localspec.session.quantisations import local_quantisations
 from localspec.session.records import encode_record
 

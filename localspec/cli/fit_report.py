@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from localspec.cli.figures import bytes_text
 from localspec.cli.memory_bars import WIDTH, bar, coloured, legend, limit_mark
 from localspec.cli.screen import DASH, print_table, say, table
-from localspec.cli.text import one_line
 from localspec.planning.devices import PlanDevice
 from localspec.planning.footprint import Placement
 from localspec.planning.plan import MemoryPlan, PlanRow, Wishes
 from localspec.planning.wording import device_title
+from localspec.session.figures import bytes_text
 from localspec.session.memory_pools import pools
+from localspec.session.plain_text import one_line
 
 _MAX_LABEL = 14
 _FRAME = 2

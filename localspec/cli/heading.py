@@ -8,13 +8,13 @@ from pathlib import Path
 
 from localspec.catalog.found_model import FoundModel
 from localspec.cli.advice import command_line
-from localspec.cli.figures import MIB, bytes_text
-from localspec.cli.text import one_line
 from localspec.engine.events import ModelsLoaded
 from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings
+from localspec.session.figures import MIB, bytes_text
 from localspec.session.load_plan import LoadPlan
 from localspec.session.measurement import Measurement, MeasurementPlan
 from localspec.session.memory_use import file_pages, used_lines
+from localspec.session.plain_text import one_line
 from localspec.session.verdict import best_arm, is_reliable
 
 

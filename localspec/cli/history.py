@@ -19,9 +19,9 @@ from localspec.cli.chat_store import open_database
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
 from localspec.cli.screen import DASH, fits, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line, printable
 from localspec.errors import UsageError
 from localspec.session.chat_record import tidy_title
+from localspec.session.plain_text import one_line, printable
 from localspec.session.records import encode_record
 from localspec.store.chats import Chats
 from localspec.store.values import ChatSummary, StoredChat

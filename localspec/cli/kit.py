@@ -10,17 +10,17 @@ from localspec.catalog.kit import KitManifest, KitPart, KitRole, export_kit, imp
 from localspec.cli.advice import command_line
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
-from localspec.cli.figures import bytes_text
 from localspec.cli.screen import Report, results_console, say
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.cli.transfers import transfer_printer
 from localspec.engine.interface import Engine
 from localspec.errors import ModelFileError
 from localspec.paths import models_dir
 from localspec.session.arguments import named_model
+from localspec.session.figures import bytes_text
 from localspec.session.header_questions import read_facts
 from localspec.session.library import local_models
+from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
 from localspec.settings import load_settings
 

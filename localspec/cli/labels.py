@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from localspec.cli.screen import fits
-from localspec.cli.text import one_line
+from localspec.session.plain_text import one_line
 
 Name = Callable[[str], str]
 """Makes of a model's name what a cell holds."""

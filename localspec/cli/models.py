@@ -16,13 +16,13 @@ from localspec.catalog.hub.partials import Partial, list_partials
 from localspec.catalog.places import PlaceKind, hugging_face_folder, suggest_places
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
-from localspec.cli.figures import bytes_text, context_text, count_text
 from localspec.cli.labels import Name, fitting_table, name_in_table
 from localspec.cli.screen import DASH, Report, fits, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
+from localspec.session.figures import bytes_text, context_text, count_text
 from localspec.session.library import ModelEntry, read_library, scan_models
+from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
 from localspec.settings import Settings, load_settings
 

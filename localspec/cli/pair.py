@@ -20,7 +20,6 @@ from localspec.cli.errand import run_errand, stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
 from localspec.cli.screen import Report, results_console, say
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
 from localspec.errors import EngineDiedError, LocalspecError, OfflineError
 from localspec.session.arguments import choose_local, find_local
@@ -28,6 +27,7 @@ from localspec.session.candidates import Candidate, SearchExtent, find_candidate
 from localspec.session.header_questions import ask_verdicts, read_facts
 from localspec.session.library import local_models, read_library, scan_models
 from localspec.session.located import LocatedModel, local_model, locate_on_hub
+from localspec.session.plain_text import one_line
 from localspec.session.ranking import cost_ratio
 from localspec.session.records import encode_record
 from localspec.settings import Settings, load_settings

@@ -15,11 +15,11 @@ from localspec.cli.chat_store import say_loss
 from localspec.cli.failures import EXIT_DONE, say_notice
 from localspec.cli.screen import DASH, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.errors import LocalspecError
 from localspec.session.exporting.exports import profile_record
 from localspec.session.hashing import remembered_sha256
 from localspec.session.library import local_models
+from localspec.session.plain_text import one_line
 from localspec.session.profiles import NamedProfile, evidence_text, file_notes, make_profile, read_profile, speedup_text
 from localspec.session.records import encode_record
 from localspec.session.run_document import Figure, choose_run

@@ -19,22 +19,22 @@ from localspec.catalog.naming import is_own_place, resolve
 from localspec.cli.advice import command_line
 from localspec.cli.errand import stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
-from localspec.cli.figures import bytes_text
 from localspec.cli.interruption import Interruptions
 from localspec.cli.labels import Name, fitting_table
 from localspec.cli.pair import SENTENCES, verdict_record
 from localspec.cli.screen import DASH, Report, notices_console, print_table, progress, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.cli.transfers import transfer_printer
 from localspec.engine.interface import Engine
 from localspec.errors import LocalspecError, OfflineError, UsageError
 from localspec.planning.plan import MemoryPlan
 from localspec.session.arguments import choose_local
+from localspec.session.figures import bytes_text
 from localspec.session.fit import plan_record
 from localspec.session.journal import write_note
 from localspec.session.library import local_models, read_library, scan_models
 from localspec.session.loading import context_settings, draft_context_settings, reserve_bytes
+from localspec.session.plain_text import one_line
 from localspec.session.pulling import PAIRED, PullPlan, fit_of, plan_pull
 from localspec.session.records import encode_record
 from localspec.settings import Settings, load_settings

@@ -12,13 +12,13 @@ from localspec.catalog.hub.partials import Partial, list_partials, remove_partia
 from localspec.catalog.naming import resolve
 from localspec.catalog.places import hugging_face_folder
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure, say_notice
-from localspec.cli.figures import bytes_text
 from localspec.cli.models import partial_line
 from localspec.cli.screen import results_console, say
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.errors import LocalspecError, UsageError
+from localspec.session.figures import bytes_text
 from localspec.session.library import local_models
+from localspec.session.plain_text import one_line
 from localspec.session.removing import check_removable, remove_model
 from localspec.settings import load_settings
 

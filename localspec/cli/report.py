@@ -10,12 +10,12 @@ from pathlib import Path
 
 from localspec.cli.chat_store import open_database
 from localspec.cli.failures import EXIT_DONE
-from localspec.cli.figures import bytes_text
 from localspec.cli.screen import notices_console, progress, results_console, say
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.errors import LocalspecError, UsageError
+from localspec.session.figures import bytes_text
 from localspec.session.new_file import is_stdout
+from localspec.session.plain_text import one_line
 from localspec.session.records import document_of
 from localspec.session.reporting.writing import Output, check_place, write_all
 from localspec.session.run_document import LAST, choose_run

@@ -6,14 +6,14 @@ from rich.console import Console
 from rich.table import Table
 
 from localspec.cli.failures import EXIT_DONE
-from localspec.cli.figures import rate_text
 from localspec.cli.run_list import run_line
 from localspec.cli.run_store import open_runs
 from localspec.cli.screen import DASH, fits, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.cli.workload_table import below, interval_text
 from localspec.metrics.comparison import Verdict
+from localspec.session.figures import rate_text
+from localspec.session.plain_text import one_line
 from localspec.session.records import document_of, encode_record
 from localspec.session.run_comparison import (
     ArmChange,

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from localspec.cli.chat_lines import moment_text
 from localspec.cli.screen import DASH, fits, table
-from localspec.cli.text import one_line
 from localspec.metrics.statistics import Estimate
+from localspec.session.plain_text import one_line
 from localspec.session.verdict import factor_text, speedup_phrase
 from localspec.store.values import RunSummary
 

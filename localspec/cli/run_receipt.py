@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from localspec.cli.figures import bytes_text, percent_text
 from localspec.cli.screen import DASH, say
-from localspec.cli.text import one_line
 from localspec.cli.workload_table import show_workload
+from localspec.session.figures import bytes_text, percent_text
+from localspec.session.plain_text import one_line
 from localspec.session.run_differences import value_text
 from localspec.session.run_figures import arm_trials, file_name
 from localspec.store.values import Record

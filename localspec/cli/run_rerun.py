@@ -12,10 +12,10 @@ from localspec.cli.run_list import run_line
 from localspec.cli.run_store import chosen_run
 from localspec.cli.screen import Report
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
 from localspec.session.library import local_models
 from localspec.session.measurement import Measurement, OnProgress, measure
+from localspec.session.plain_text import one_line
 from localspec.session.rerun import Rerun, differences_now, make_rerun
 from localspec.session.run_comparison import compare_runs, comparison_record
 from localspec.session.run_keeping import RunKeeper

@@ -15,8 +15,8 @@ from localspec.cli.run_receipt import show_receipt, show_workloads
 from localspec.cli.run_store import chosen_run, open_runs
 from localspec.cli.screen import print_table, results_console, say
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.errors import UsageError
+from localspec.session.plain_text import one_line
 from localspec.session.records import document_of, encode_record
 from localspec.session.run_document import choose_run
 from localspec.session.run_export import exported

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from localspec.cli.text import one_line
+from localspec.session.plain_text import one_line
 
 try:
     import termios

@@ -15,13 +15,13 @@ from rich.table import Table
 from localspec.catalog.curated import CuratedPair, curated_folders, pairs_for, read_curated
 from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
-from localspec.cli.figures import bytes_span, bytes_text, count_text
 from localspec.cli.labels import Name, fitting_table
 from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
 from localspec.errors import LocalspecError
+from localspec.session.figures import bytes_span, bytes_text, count_text
+from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
 
 if TYPE_CHECKING:

@@ -15,19 +15,19 @@ from localspec.catalog.found_model import FoundModel
 from localspec.cli.advice import command_line
 from localspec.cli.errand import run_errand, stepper
 from localspec.cli.failures import EXIT_DONE, say_notice
-from localspec.cli.figures import bytes_text
 from localspec.cli.models import params_text, remark
 from localspec.cli.pair import choose_offline
 from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
 from localspec.cli.search import drafts_text, offer_record
 from localspec.cli.services import Services
-from localspec.cli.text import one_line
 from localspec.engine.interface import Engine
 from localspec.errors import OfflineError, UsageError
 from localspec.session.arguments import find_local
+from localspec.session.figures import bytes_text
 from localspec.session.header_questions import read_facts
 from localspec.session.library import local_models
 from localspec.session.located import LocatedModel, copy_of, local_model, locate_offer
+from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
 from localspec.settings import load_settings
 

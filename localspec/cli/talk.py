@@ -17,7 +17,6 @@ from localspec.cli.heading import memory_texts, name_of
 from localspec.cli.interruption import Interruptions
 from localspec.cli.options import DEFAULT_MAX_TOKENS, ChatChoice
 from localspec.cli.screen import hidden_keys, notices_console, progress, results_console, say
-from localspec.cli.text import one_line
 from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method, SpeculationSettings
@@ -39,6 +38,7 @@ from localspec.session.loading import (
     speculation_settings,
 )
 from localspec.session.memory_use import check_use
+from localspec.session.plain_text import one_line
 from localspec.settings import Settings
 from localspec.store.chats import Chats
 from localspec.store.values import Record, StoredChat

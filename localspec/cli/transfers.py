@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from localspec.catalog.progress import OnTransfer, TransferProgress, TransferState
-from localspec.cli.figures import bytes_span, bytes_text, duration_text
 from localspec.cli.screen import Report, notices_console
-from localspec.cli.text import one_line
+from localspec.session.figures import bytes_span, bytes_text, duration_text
+from localspec.session.plain_text import one_line
 
 _WORDS: dict[TransferState, str] = {
     "waiting": "waiting for",

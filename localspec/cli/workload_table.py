@@ -7,10 +7,10 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from localspec.cli.figures import milliseconds_number, number_text, percent_text, rate_text
 from localspec.cli.screen import DASH, fits, print_table, say, table
-from localspec.cli.text import one_line
 from localspec.metrics.statistics import Estimate
+from localspec.session.figures import milliseconds_number, number_text, percent_text, rate_text
+from localspec.session.plain_text import one_line
 from localspec.session.run_figures import estimate_of
 from localspec.session.same_text import SameText
 from localspec.session.verdict import same_text_sentence, speedup_phrase

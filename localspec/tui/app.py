@@ -18,6 +18,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from localspec.errors import LocalspecError
+from localspec.session.figures import GIB
 from localspec.settings import Settings
 from localspec.tui.bench_settings import bench_of, carried_over
 from localspec.tui.download_queue import DownloadQueue, Transfers
@@ -125,7 +126,11 @@ class LocalspecApp(App[int]):
         super().__init__()
         if remembered is not None and remembered.theme in self.available_themes:
             self.theme = remembered.theme
-        self.room = EngineRoom(self.services.make_engine, self._on_engine_state)
+        self.room = EngineRoom(
+            self.services.make_engine,
+            self._on_engine_state,
+            round(self.services.settings.memory.reserve_gib * GIB),
+        )
         self.downloads = DownloadQueue(self.services.open_hub, self._on_transfers)
         self._remembering: Timer | None = None
         self._ending: asyncio.Task[None] | None = None

@@ -12,6 +12,7 @@ from localspec.engine.interface import Engine
 from localspec.engine.requests import Unload
 from localspec.engine.values import SpeculationState
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
+from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import load_models
 from localspec.tui.state import EngineState, Workbench
@@ -22,13 +23,20 @@ OnLoad = Callable[[LoadProgress], None]
 class EngineRoom:
     """Owns the engines. Whatever uses the one with the models does so inside `occupied`, one after the other."""
 
-    def __init__(self, make_engine: Callable[[], Engine], on_state: Callable[[EngineState], None]) -> None:
+    def __init__(
+        self,
+        make_engine: Callable[[], Engine],
+        on_state: Callable[[EngineState], None],
+        reserve_bytes: int = DEFAULT_RESERVE_BYTES,
+    ) -> None:
         """Prepare the room; no process starts yet.
 
         Args:
             make_engine: called once for each of the two engines, when it is needed.
             on_state: told of every change, in the event loop.
+            reserve_bytes: kept free on each device when models are placed.
         """
+        self._reserve_bytes = reserve_bytes
         self._make_engine = make_engine
         self._on_state = on_state
         self._engine: Engine | None = None
@@ -107,6 +115,7 @@ class EngineRoom:
                 draft,
                 bench.context,
                 bench.draft_context,
+                reserve_bytes=self._reserve_bytes,
                 is_forced=bench.is_forced,
             )
             loaded = await load_models(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from localspec.cli.figures import bytes_text
+from localspec.session.figures import bytes_text
 from tests.hub.commanding import (
     DRAFT,
     DRAFT_FILE,

@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from localspec.errors import DiskFullError, DownloadError
@@ -34,19 +35,39 @@ def require_space(folder: Path, needed_bytes: int) -> None:
     Raises:
         DiskFullError: it cannot; the hint says how much to free and where.
     """
-    place = folder
+    lack = lack_of_space(folder, needed_bytes, SPARE_BYTES)
+    if lack is not None:
+        raise DiskFullError(
+            f"{size_text(needed_bytes)} are still to be fetched, but {folder} has room for "
+            f"{size_text(lack.free_bytes)}.",
+            f"Free {size_text(lack.lacking_bytes)} on the disk of {lack.place}, or {_MOVE_HINT}.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LackOfSpace:
+    """How much a disk lacks."""
+
+    place: Path
+    """The nearest folder that is there."""
+    free_bytes: int
+    lacking_bytes: int
+
+
+def lack_of_space(folder: Path, needed_bytes: int, spare_bytes: int) -> LackOfSpace | None:
+    """Return what a folder's disk lacks to take so many bytes and some to spare, None if it has room.
+
+    The folder need not be there yet. A file system that does not tell counts as having room: writing will show.
+    """
+    place = folder.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
     try:
         free_bytes = shutil.disk_usage(place).free
     except OSError:
-        return  # Not every file system tells; writing will show.
-    lacking_bytes = needed_bytes + SPARE_BYTES - free_bytes
-    if needed_bytes > 0 and lacking_bytes > 0:
-        raise DiskFullError(
-            f"{size_text(needed_bytes)} are still to be fetched, but {folder} has room for {size_text(free_bytes)}.",
-            f"Free {size_text(lacking_bytes)} on the disk of {place}, or {_MOVE_HINT}.",
-        )
+        return None
+    lacking_bytes = needed_bytes + spare_bytes - free_bytes
+    return LackOfSpace(place, free_bytes, lacking_bytes) if needed_bytes > 0 and lacking_bytes > 0 else None
 
 
 def disk_failure(error: OSError, folder: Path, missing_bytes: int) -> DownloadError:

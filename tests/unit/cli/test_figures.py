@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from localspec.cli.figures import (
+from localspec.cli.screen import DASH
+from localspec.session.figures import (
     GIB,
     KIB,
     MIB,
@@ -16,7 +17,6 @@ from localspec.cli.figures import (
     percent_text,
     rate_text,
 )
-from localspec.cli.screen import DASH
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localspec.cli.text import one_line, printable
+from localspec.session.plain_text import one_line, printable
 
 
 @pytest.mark.parametrize(
