@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from localspec.engine.drafting.drafter import Draft, Drafter
+from localspec.engine.drafting.drafter import Draft, Drafter, GoOn
 from localspec.engine.events import Event, GenerationFinished, GenerationStarted, PrefillProgress, RoundFinished
 from localspec.engine.llama import library
 from localspec.engine.llama.abort import AbortFlag
@@ -109,7 +109,17 @@ class KnownText:
     def forget(self) -> None:
         pass
 
-    def draft(self, limit: int) -> Draft:
+    @property
+    def num_unseen(self) -> int:
+        """Not counted here."""
+        return 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a draft costs no model's steps."""
+        return False
+
+    def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         tokens = list(self._emitted[self._position : self._position + limit])
         for index in range(len(tokens)):
             if self._wrong_every and (self._position + index) % self._wrong_every == 0:

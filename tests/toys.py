@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from localspec.engine.drafting.drafter import Draft
+from localspec.engine.drafting.drafter import Draft, GoOn
 from localspec.engine.model import Cancelled, Progress
 from localspec.errors import DecodeError
 
@@ -127,7 +127,15 @@ class ScriptedDrafter:
     def forget(self) -> None:
         pass
 
-    def draft(self, limit: int) -> Draft:
+    @property
+    def num_unseen(self) -> int:
+        return 0
+
+    @property
+    def is_free(self) -> bool:
+        return True
+
+    def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         draft = self._propose(list(self.text), limit)
         return Draft(draft.tokens[:limit], draft.stop, draft.probabilities and draft.probabilities[:limit])
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from localspec.catalog.header import GgufHeader
 from localspec.catalog.pairing import PairVerdict
 from localspec.engine.values import (
+    Beliefs,
     BuildInfo,
     DeviceInfo,
     DraftStop,
@@ -103,6 +104,10 @@ class Configured:
     id: int
     draft: ModelInfo | None
     speculation: SpeculationState
+    draft_failure: str = ""
+    """Why a draft that was asked for is not there; empty when it is, or when none was asked for."""
+    footprint: PairFootprint | None = None
+    """What the models really take once the draft has changed; None where it has not, or llama.cpp does not say."""
     type: Literal["configured"] = "configured"
 
 
@@ -168,7 +173,21 @@ class RoundFinished:
     """Positions in the target's KV cache after the round."""
     drafted_texts: tuple[str, ...] = ()
     """What `drafted` says, token by token; empty where that was not recorded. A part of a character is U+FFFD."""
+    match_length: int = 0
+    """Tokens of the text that a free drafter found again earlier; 0 for a model's draft."""
+    beliefs: Beliefs | None = None
+    """Why the draft had this length; None with a fixed length."""
     type: Literal["round_finished"] = "round_finished"
+
+
+@dataclass(frozen=True, slots=True)
+class PacingReported:
+    """What adaptive pacing has learnt, before GenerationFinished; for the next start with these models here."""
+
+    id: int
+    state: str
+    """JSON text; see engine/pacing_state.py."""
+    type: Literal["pacing_reported"] = "pacing_reported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +281,7 @@ Event = Annotated[
     | GenerationStarted
     | PrefillProgress
     | RoundFinished
+    | PacingReported
     | GenerationFinished
     | DifferenceExplained
     | QuantizeProgress

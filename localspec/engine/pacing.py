@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
-from localspec.engine.drafting.drafter import Draft
-from localspec.engine.values import MAX_DRAFT_TOKENS, SpeculationSettings
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from localspec.engine.drafting.drafter import Draft, Drafter
+from localspec.engine.values import MAX_DRAFT_TOKENS, Beliefs, SpeculationSettings
 from localspec.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a round; times in seconds."""
+
+    draft: Draft
+    num_accepted: int
+    num_emitted: int
+    was_ended: bool
+    """The text ended in this round, so that tokens after the end were not judged."""
+    draft_s: float
+    verify_s: float
+    sample_s: float
+    total_s: float
+    n_past: int
+    """Positions in the target's cache after the round."""
+
+
+class Pacing(Protocol):
+    """Decides how long a round's draft is."""
+
+    def propose(self, drafter: Drafter, room: int) -> Draft:
+        """Return the draft as it goes to the target.
+
+        Args:
+            drafter: to ask, or not.
+            room: most tokens that fit in the target and in what is left to generate; may be 0 or less.
+        """
+
+    def learn(self, outcome: Outcome) -> None:
+        """Hear what became of the round of the last draft."""
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """What the last proposal was chosen by; None where nothing is believed."""
 
 
 class FixedPacing:
@@ -14,6 +53,19 @@ class FixedPacing:
         check_speculation(settings)
         self._n_max = settings.n_max
         self._n_min = settings.n_min
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """None: nothing is learnt."""
+        return None
+
+    def learn(self, outcome: Outcome) -> None:
+        """Learn nothing."""
+
+    def propose(self, drafter: Drafter, room: int) -> Draft:
+        """Ask the drafter for n_max tokens, or for as many as there is room for."""
+        limit = self.limit(room)
+        return self.apply(drafter.draft(limit), limit) if limit > 0 else Draft((), "room")
 
     def limit(self, room: int) -> int:
         """Return the longest draft wanted when `room` tokens would fit."""
@@ -26,9 +78,9 @@ class FixedPacing:
         A draft that ended at a limit below n_max ended for want of room.
         """
         if len(draft.tokens) < self._n_min:
-            return Draft((), "n_min", num_discarded=len(draft.tokens) + draft.num_discarded)
+            return Draft((), "n_min", num_discarded=len(draft.tokens) + draft.num_discarded, drafter=draft.drafter)
         if draft.stop == "n_max" and limit < self._n_max:
-            return Draft(draft.tokens, "room", draft.probabilities, draft.num_discarded)
+            return replace(draft, stop="room")
         return draft
 
 
@@ -47,6 +99,14 @@ def check_speculation(settings: SpeculationSettings) -> None:
         )
     if not 0.0 <= settings.p_min <= 1.0:
         raise UsageError(f"p_min is {settings.p_min}.", "It is a probability: between 0 (off) and 1.")
+    if not 0.1 <= settings.suffix_factor <= MAX_DRAFT_TOKENS:
+        raise UsageError(f"suffix_factor is {settings.suffix_factor}.", f"Choose between 0.1 and {MAX_DRAFT_TOKENS}.")
+    if not 0.0 <= settings.suffix_p_min <= 1.0:
+        raise UsageError(f"suffix_p_min is {settings.suffix_p_min}.", "It is a probability: between 0 (off) and 1.")
+    if not settings.draft_temperature <= 100.0:
+        raise UsageError(
+            f"draft_temperature is {settings.draft_temperature}.", "Choose at most 100; -1 for the target's."
+        )
     if not 1 <= settings.ngram_min <= settings.ngram_max <= 64:
         raise UsageError(
             f"ngram_min is {settings.ngram_min} and ngram_max is {settings.ngram_max}.",

@@ -78,6 +78,8 @@ class LoadModels:
     draft_path: str = ""
     draft_context: ContextSettings = field(default_factory=ContextSettings)
     speculation: SpeculationSettings = field(default_factory=SpeculationSettings)
+    pacing_state: str = ""
+    """What adaptive pacing learnt before with these models here (PacingReported.state); empty for nothing."""
     type: Literal["load_models"] = "load_models"
 
 
@@ -88,8 +90,10 @@ class Configure:
     id: int
     speculation: SpeculationSettings
     draft_path: str | None = None
-    """Another draft model to load first; None keeps the one loaded."""
+    """Another draft model to load first, empty for none at all; None keeps the one loaded."""
     draft_context: ContextSettings = field(default_factory=ContextSettings)
+    pacing_state: str = ""
+    """As LoadModels.pacing_state; empty keeps what this process has learnt."""
     type: Literal["configure"] = "configure"
 
 

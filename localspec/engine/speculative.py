@@ -10,14 +10,14 @@ What holds whenever a caller gets a round, and however it leaves the generator:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from localspec.engine.drafting.drafter import Draft, Drafter
 from localspec.engine.model import SequenceModel, TokenSampler
-from localspec.engine.pacing import FixedPacing
-from localspec.engine.values import DraftStop, FinishReason, Origin
-from localspec.engine.verification import Verdict, verify_exact
+from localspec.engine.pacing import Outcome, Pacing
+from localspec.engine.values import Beliefs, DraftStop, FinishReason, Origin
+from localspec.engine.verification import Verdict, Verify, verify_exact
 
 _NO_DRAFT = Draft((), "off")
 
@@ -42,16 +42,19 @@ class Round:
     n_past: int
     finish: FinishReason | None
     """Why there is no further round; None while there is one."""
+    match_length: int = 0
+    beliefs: Beliefs | None = None
 
 
 def speculate(
     target: SequenceModel,
     sampler: TokenSampler,
     drafter: Drafter | None,
-    pacing: FixedPacing,
+    pacing: Pacing,
     max_tokens: int,
     ends: Callable[[int], FinishReason | None],
     clock: Callable[[], float] = perf_counter,
+    verify: Verify = verify_exact,
 ) -> Iterator[Round]:
     """Generate after a prefill, one round at a time.
 
@@ -59,10 +62,11 @@ def speculate(
         target: its cache holds the prompt, and row 0 of its last step the logits after it.
         sampler: draws from the target's rows.
         drafter: has begun with the same prompt; None for plain decoding.
-        pacing: length of the drafts.
+        pacing: length of the drafts; hears of each round.
         max_tokens: at least 1.
         ends: called with each emitted token in order; says whether the text ends with it.
         clock: seconds.
+        verify: which drafted tokens are kept.
 
     Yields:
         Round 0, whose single token the prefill has paid for, then a round per target pass. The last has `finish`.
@@ -97,7 +101,7 @@ def speculate(
         try:
             target.decode((token, *draft.tokens), len(draft.tokens) + 1)
             mark_sample = clock()
-            verify_exact(sampler, draft.tokens, ends, verdict)
+            verify(sampler, draft, ends, verdict)
             mark_truncate = clock()
         finally:
             target.truncate(length + 1 + verdict.num_accepted)
@@ -107,9 +111,23 @@ def speculate(
         num_emitted += len(verdict.tokens)
         finish = verdict.finish or _out_of_room(target, max_tokens - num_emitted)
         mark = clock()
+        if drafter is not None:
+            pacing.learn(
+                Outcome(
+                    draft,
+                    verdict.num_accepted,
+                    len(verdict.tokens),
+                    verdict.finish is not None,
+                    mark_verify - mark_draft,
+                    mark_sample - mark_verify,
+                    mark_truncate - mark_sample,
+                    mark - started,
+                    len(target.tokens),
+                )
+            )
         yield Round(
             index,
-            name,
+            draft.drafter or name,
             draft.tokens,
             verdict.num_accepted,
             draft.num_discarded,
@@ -123,21 +141,27 @@ def speculate(
             mark - started,
             len(target.tokens),
             finish,
+            draft.match_length,
+            pacing.beliefs if drafter is not None else None,
         )
 
 
-def _propose(drafter: Drafter | None, pacing: FixedPacing, room: int, n_vocab: int) -> Draft:
+def _propose(drafter: Drafter | None, pacing: Pacing, room: int, n_vocab: int) -> Draft:
     if drafter is None:
         return _NO_DRAFT
-    limit = pacing.limit(room)
-    if limit <= 0:
-        return Draft((), "room")
-    draft = pacing.apply(drafter.draft(limit), limit)
+    draft = pacing.propose(drafter, room)
     # A padded draft vocabulary can name ids that the target lacks, and llama.cpp fails on them.
     for position, token in enumerate(draft.tokens):
         if not 0 <= token < n_vocab:
             num_lost = len(draft.tokens) - position
-            return Draft(draft.tokens[:position], "silent", None, draft.num_discarded + num_lost)
+            return replace(
+                draft,
+                tokens=draft.tokens[:position],
+                stop="silent",
+                probabilities=draft.probabilities and draft.probabilities[:position],
+                distributions=draft.distributions and draft.distributions[:position],
+                num_discarded=draft.num_discarded + num_lost,
+            )
     return draft
 
 

@@ -8,15 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Method = Literal["off", "draft", "ngram"]
-"""How tokens are drafted; `off` is the baseline."""
+Method = Literal["off", "draft", "ngram", "suffix", "cascade", "auto"]
+"""How tokens are drafted; `off` is the baseline. `cascade`: suffix decoding where it has much to say, else the draft
+model. `auto`: the same drafters with adaptive pacing, or suffix decoding alone where no draft model is loaded."""
+
+PacingKind = Literal["fixed", "adaptive"]
+"""`fixed`: n_max tokens each round. `adaptive`: the length, 0 included, of the most expected tokens per second."""
+
+Verification = Literal["exact", "rejection", "block"]
+"""Which drafted tokens are kept; all three leave the target's distribution as it is. `exact`: also the same text for
+the same seed. `rejection`: token by token with min(1, p/q). `block`: all of a draft jointly."""
 
 FinishReason = Literal["stop", "stop_string", "length", "context_full", "cancelled"]
 """Why a generation ended: an end-of-generation token, a stop string, max_tokens, no room, the user."""
 
-DraftStop = Literal["n_max", "p_min", "n_min", "no_match", "room", "silent", "off"]
+DraftStop = Literal["n_max", "p_min", "n_min", "no_match", "room", "silent", "not_worth", "resting", "off"]
 """Why a draft ended: the length limit, the confidence cut-off, thrown away for being under n_min,
-nothing to copy from, no room in a context or no tokens left, the drafter had no more to say, speculation off."""
+nothing to copy from, no room in a context or no tokens left, the drafter had no more to say, the next token is not
+worth its time (adaptive), drafting does not pay now (adaptive), speculation off."""
 
 Origin = Literal["accepted", "correction", "bonus"]
 """Where an emitted token came from. A round without drafts emits one `bonus` token."""
@@ -70,7 +79,15 @@ class SpeculationSettings:
     """Longest suffix that prompt lookup searches for, in tokens."""
     ngram_min: int = 4
     """Shortest suffix that prompt lookup accepts as a match, in tokens."""
-    verification: Literal["exact"] = "exact"
+    verification: Verification = "exact"
+    pacing: PacingKind = "fixed"
+    """How the length of a draft is chosen. Method `auto` is always adaptive."""
+    suffix_factor: float = 2.0
+    """Suffix decoding: longest draft, in tokens per token of the match."""
+    suffix_p_min: float = 0.1
+    """Suffix decoding: stop where the share of earlier continuations that a proposal stands for falls below this."""
+    draft_temperature: float = -1.0
+    """`rejection` and `block`: temperature that the draft is drawn at; below 0, the target's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +184,27 @@ class SpeculationState:
     reason: str
     """Why it is off; empty when on."""
     settings: SpeculationSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What adaptive pacing believed when it chose the length of a round's draft. Times in seconds."""
+
+    drafter: str
+    """The drafter that it chose, or would choose if drafting paid."""
+    limit: int
+    """Most tokens that it asked for; 0 for none."""
+    expected_tokens: float
+    """Tokens that it expected of the round, the target's own included."""
+    expected_s: float
+    """Time that it expected of the round."""
+    plain_s: float
+    """Time of a round without a draft."""
+    acceptance: float
+    """Expected acceptance rate of that drafter's tokens now."""
+    needed: float
+    """Acceptance rate from which its best length would pay here."""
+    is_resting: bool = False
+    """Drafting does not pay now, so it is tried on a schedule only."""
+    is_exploring: bool = False
+    """This round was chosen in order to learn, not because it was thought best."""

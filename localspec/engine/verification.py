@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from localspec.engine.drafting.drafter import Draft
 from localspec.engine.model import TokenSampler
 from localspec.engine.values import FinishReason, Origin
 
@@ -20,10 +22,21 @@ class Verdict:
     finish: FinishReason | None = None
 
 
+Ends = Callable[[int], FinishReason | None]
+"""Called with each emitted token in order; says whether the text ends with it."""
+
+
+class Verify(Protocol):
+    """Decides which tokens of a draft the target keeps, and adds the target's own."""
+
+    def __call__(self, sampler: TokenSampler, draft: Draft, ends: Ends, verdict: Verdict) -> None:
+        """Fill the verdict; row i of the target's last step follows the pending token and i drafted ones."""
+
+
 def verify_exact(
     sampler: TokenSampler,
-    drafted: Sequence[int],
-    ends: Callable[[int], FinishReason | None],
+    draft: Draft,
+    ends: Ends,
     verdict: Verdict,
 ) -> None:
     """Sample the target at each row and accept while the draw equals the draft.
@@ -36,10 +49,11 @@ def verify_exact(
 
     Args:
         sampler: row i holds the distribution after the pending token and i drafted ones.
-        drafted: k tokens; k + 1 rows are there.
+        draft: k tokens; k + 1 rows are there.
         ends: called with each emitted token in order; says whether the text ends with it.
         verdict: filled as it goes, so that it is right even if a draw raises.
     """
+    drafted = draft.tokens
     for row, proposal in enumerate((*drafted, None)):
         token = sampler.sample(row)
         verdict.finish = ends(token)

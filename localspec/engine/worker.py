@@ -166,6 +166,8 @@ class Worker:
                 self._drop_probe()
                 self._runtime.load_models(request)
             case Configure():
+                if request.draft_path is not None:
+                    self._drop_probe()
                 self._runtime.configure(request)
             case Generate():
                 self._runtime.generate(request, received_s)

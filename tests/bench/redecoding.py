@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from localspec.engine.drafting.drafter import Draft
+from localspec.engine.drafting.drafter import Draft, GoOn
 from localspec.engine.model import Progress, SequenceModel
 from localspec.engine.values import DraftStop
 
@@ -38,7 +38,17 @@ class RedecodingDrafter:
         """Empty the draft's cache."""
         self._model.clear()
 
-    def draft(self, limit: int) -> Draft:
+    @property
+    def num_unseen(self) -> int:
+        """Not counted here."""
+        return 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a draft costs no model's steps."""
+        return False
+
+    def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         """Propose at most `limit` tokens."""
         tokens: list[int] = []
         pending = self._text[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from localspec.engine.drafting.drafter import Draft
+from localspec.engine.drafting.drafter import Draft, GoOn
 from localspec.engine.model import Progress, SequenceModel
 from localspec.engine.values import DraftStop
 
@@ -50,8 +50,18 @@ class DraftModelDrafter:
         self._model.clear()
         self._text = []
 
-    def draft(self, limit: int) -> Draft:
-        """Propose at most `limit` tokens, fewer where the draft's context or confidence ends."""
+    @property
+    def num_unseen(self) -> int:
+        """Tokens of the text that the cache lacks."""
+        return max(len(self._text) - len(self._model.tokens), 1)
+
+    @property
+    def is_free(self) -> bool:
+        """No: each token is a step of the model."""
+        return False
+
+    def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
+        """Propose at most `limit` tokens, fewer where the draft's context, its confidence or `go_on` ends it."""
         if self._has_foreign_token:
             return Draft((), "silent")
         room = self._model.n_ctx - len(self._text)
@@ -63,10 +73,11 @@ class DraftModelDrafter:
         probabilities: list[float] = []
         stop: DraftStop = "n_max" if most == limit else "room"
         is_complete = False
+        needs_probability = self._p_min > 0.0 or go_on is not None
         try:
             self._catch_up()
             while True:
-                if self._p_min > 0.0:
+                if needs_probability:
                     token, probability = self._model.argmax_with_probability(0)
                     if probability < self._p_min:
                         stop = "p_min"
@@ -77,12 +88,15 @@ class DraftModelDrafter:
                 tokens.append(token)
                 if len(tokens) == most:
                     break
+                if go_on is not None and not go_on(len(tokens), probabilities[-1]):
+                    stop = "not_worth"
+                    break
                 self._model.decode((token,), 1)
             is_complete = True
         finally:
             if not is_complete:
                 self._model.truncate(len(self._text) - 1)
-        return Draft(tuple(tokens), stop, tuple(probabilities) if self._p_min > 0.0 else None)
+        return Draft(tuple(tokens), stop, tuple(probabilities) if needs_probability else None)
 
     def _catch_up(self) -> None:
         """Decode what the cache lacks of the text, so that logits after its last token are there."""

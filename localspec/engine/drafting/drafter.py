@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from localspec.engine.model import Progress
 from localspec.engine.values import DraftStop
+
+GoOn = Callable[[int, float], bool]
+"""Asked with (tokens drafted so far, the draft's probability of the last of them) before another is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Probabilities of the next token. Ids that are not listed have none."""
+
+    ids: npt.NDArray[np.int32]
+    """Token ids, ascending, each once."""
+    probabilities: npt.NDArray[np.float64]
+    """Their probabilities, in the same order; they sum to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +36,12 @@ class Draft:
     """The draft's own probability of each token, where it was computed."""
     num_discarded: int = 0
     """Tokens drafted and thrown away."""
+    drafter: str = ""
+    """Who of a cascade has spoken; empty for the drafter itself."""
+    match_length: int = 0
+    """Tokens of the text that were found again earlier; 0 where nothing was searched."""
+    distributions: tuple[Distribution, ...] | None = None
+    """What each token was drawn from; None where it was not drawn (then it stands for itself with probability 1)."""
 
 
 class Drafter(Protocol):
@@ -35,8 +57,21 @@ class Drafter(Protocol):
     def forget(self) -> None:
         """Keep nothing of earlier texts, so that the next begin does all its work."""
 
-    def draft(self, limit: int) -> Draft:
-        """Propose at most `limit` tokens."""
+    @property
+    def num_unseen(self) -> int:
+        """Tokens of the text that a model must read before its first proposal; 0 for a drafter without a model."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a draft costs no model's steps, so that asking is worth it even where the answer is not used."""
+
+    def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
+        """Propose at most `limit` tokens.
+
+        Args:
+            limit: at least 1.
+            go_on: asked before each further step of a model; None for always. A free drafter need not ask.
+        """
 
     def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
         """Append what the target really emitted; the first `num_accepted` are the last draft's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from localspec.engine.drafting.drafter import Draft
+from localspec.engine.drafting.drafter import Draft, GoOn
 from localspec.engine.model import Progress
 
 
@@ -42,7 +42,17 @@ class NgramDrafter:
             known = 0
         self._append(prompt[known:])
 
-    def draft(self, limit: int) -> Draft:
+    @property
+    def num_unseen(self) -> int:
+        """Nothing: there is no model."""
+        return 0
+
+    @property
+    def is_free(self) -> bool:
+        """Yes: a draft is a few look-ups."""
+        return True
+
+    def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         """Propose at most `limit` tokens."""
         text = self._text
         for length in self._lengths:
@@ -52,7 +62,7 @@ class NgramDrafter:
                 period = len(text) - position
                 while len(copied) < limit:
                     copied.append(copied[-period])
-                return Draft(tuple(copied), "n_max")
+                return Draft(tuple(copied), "n_max", match_length=length)
         return Draft((), "no_match")
 
     def observe(self, tokens: Sequence[int], num_accepted: int) -> None:

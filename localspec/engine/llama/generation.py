@@ -146,5 +146,7 @@ class Generation:
             total_s=done.total_s,
             at_s=self._now(),
             n_past=done.n_past,
+            match_length=done.match_length,
+            beliefs=done.beliefs,
             drafted_texts=tuple(piece(token).decode("utf-8", "replace") for token in done.drafted),
         )

@@ -82,7 +82,9 @@ class Runtime:
         )
 
     def configure(self, request: Configure) -> None:
-        """Change the drafter; another draft model is loaded first if one is named. The target stays as it is.
+        """Change the drafter; another draft model is loaded first if one is named, and none stays if an empty one is.
+
+        The target stays as it is, with its KV cache.
 
         Raises:
             LocalspecError: nothing is loaded, or the settings cannot work together; the old drafter stays.
@@ -94,14 +96,20 @@ class Runtime:
         is_other = self._draft is None or (
             request.draft_path != self._draft.model.header.path or request.draft_context != self._draft.context.settings
         )
-        if request.draft_path is not None and is_other:
+        is_changed = request.draft_path is not None and is_other
+        if is_changed:
             self._close_draft()
+        if is_changed and request.draft_path:
             try:
                 failure = self._load_draft(request.id, request.draft_path, request.draft_context)
             except LocalspecError as error:
                 failure = error.message
+            except BaseException:
+                self._use(request.speculation, "loading the draft was stopped")
+                raise
         self._use(request.speculation, failure)
-        self._emit(Configured(request.id, self._draft_info, self._state))
+        footprint = real_footprint(self._need_target(), self._draft) if is_changed else None
+        self._emit(Configured(request.id, self._draft_info, self._state, failure, footprint))
 
     def generate(self, request: Generate, received_s: float) -> None:
         """Answer with the events of a generation; see Generation.run for what it raises."""
