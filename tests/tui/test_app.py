@@ -22,7 +22,7 @@ async def test_hostile_text_in_the_status_line_stays_text(app: LocalspecApp) -> 
     async with app.run_test(size=(80, 24)) as pilot:
         app.engine_state = EngineState(failure="[/] [bold \x1b[31m")
         await pilot.pause()
-        assert "[/] [bold [31m" in "".join(text for text, _ in status_parts(app.workbench, app.engine_state))
+        assert "[/] [bold [31m" in "".join(text for text, _ in status_parts(app.workbench, app.engine_state, 80))
 
 
 async def test_quitting_ends_with_0(app: LocalspecApp) -> None:

@@ -25,14 +25,20 @@ class StatusLine(Widget):
 
     def render(self) -> Content:
         """Return the line, cut to what the width can show."""
-        return Content.assemble(*status_parts(self.workbench, self.engine_state)).truncate(
-            max(1, self.content_size.width), ellipsis=True
-        )
+        width = max(1, self.content_size.width)
+        parts = status_parts(self.workbench, self.engine_state, width)
+        return Content.assemble(*parts).truncate(width, ellipsis=True)
 
 
-def status_parts(bench: Workbench, state: EngineState) -> list[tuple[str, str]]:
-    """Return the pieces of the line with their styles: speculation first, since it must never be cut off."""
-    parts: list[tuple[str, str]] = [_speculation(state)]
+def status_parts(bench: Workbench, state: EngineState, width: int) -> list[tuple[str, str]]:
+    """Return the pieces of the line with their styles: speculation first, since it must never be cut off.
+
+    Args:
+        bench: what is chosen.
+        state: what the engine has.
+        width: of the line in cells; a longer drafter's name is cut, so that n_max is seen.
+    """
+    parts: list[tuple[str, str]] = [_speculation(state, width)]
     if state.failure:
         parts += [("  ", ""), (f"engine: {one_line(state.failure)}", "$text-error")]
     loaded = state.loaded
@@ -50,10 +56,12 @@ def status_parts(bench: Workbench, state: EngineState) -> list[tuple[str, str]]:
     return parts
 
 
-def _speculation(state: EngineState) -> tuple[str, str]:
+def _speculation(state: EngineState, width: int) -> tuple[str, str]:
     speculation = state.speculation
     if speculation is None:
         return f"speculation {DASH}", "dim"
     if speculation.is_on:
-        return f"speculation ON ({one_line(speculation.drafter)}, n_max {speculation.settings.n_max})", "$text-success"
+        ending = f", n_max {speculation.settings.n_max})"
+        words = Content(f"speculation ON ({one_line(speculation.drafter)}")
+        return f"{words.truncate(max(20, width - len(ending)), ellipsis=True).plain}{ending}", "$text-success"
     return f"speculation OFF ({one_line(speculation.reason) or 'switched off'})", "$text-warning"

@@ -1,12 +1,15 @@
-"""The bar of screens: which there are, which one this is, and the key of each."""
+"""The bar of screens: which there are, which one this is, the key of each, and whether speculation is on."""
 
 from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.events import Click
+from textual.events import Click, Resize
 from textual.widgets import Static
+
+from localspec.tui.state import EngineState
+from localspec.tui.widgets.speculation_badge import SpeculationBadge
 
 NAMES = (
     ("models", "Models", "F2"),
@@ -15,6 +18,9 @@ NAMES = (
     ("compare", "Compare", "F5"),
     ("runs", "Runs", "F6"),
 )
+
+_BRAND_COLUMNS = 80
+"""With fewer, the screens and the state of speculation need the room."""
 
 
 class ScreenTab(Static):
@@ -42,6 +48,9 @@ class TopBar(Horizontal):
         & > ScreenTab { width: auto; padding: 0 1; color: $text-muted; }
         & > ScreenTab.-current { background: $primary; color: $background; text-style: bold; }
         & > ScreenTab:hover { text-style: underline; }
+        &.-tight > .brand { display: none; }
+        &.-tight > ScreenTab { padding: 0 1 0 0; }
+        &.-tight > ScreenTab.-current { padding: 0; margin: 0 1 0 0; }
     }
     """
 
@@ -55,3 +64,15 @@ class TopBar(Horizontal):
         yield Static("localspec", classes="brand", markup=False)
         for mode, name, key in NAMES:
             yield ScreenTab(mode, name, key, mode == self._mode)
+        yield SpeculationBadge()
+
+    def on_mount(self) -> None:
+        """Follow the engine."""
+        self.watch(self.app, "engine_state", self._follow_engine_state)
+
+    def on_resize(self, event: Resize) -> None:
+        """Leave out what matters least."""
+        self.set_class(event.size.width < _BRAND_COLUMNS, "-tight")
+
+    def _follow_engine_state(self, state: EngineState) -> None:
+        self.query_one(SpeculationBadge).engine_state = state
