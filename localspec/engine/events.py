@@ -226,6 +226,48 @@ class DifferenceExplained:
 
 
 @dataclass(frozen=True, slots=True)
+class StepCost:
+    """Time of a step of one width, in seconds."""
+
+    width: int
+    """Tokens of the step; each has a row of logits."""
+    median_s: float
+    low_s: float
+    """Quarter of the steps were faster."""
+    high_s: float
+    """Quarter of the steps were slower."""
+    num_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepsProgress:
+    """How far the measuring of one of the models is, and what is known by now."""
+
+    id: int
+    model: Literal["target", "draft"]
+    fraction: float
+    costs: tuple[StepCost, ...]
+    type: Literal["steps_progress"] = "steps_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class StepsMeasured:
+    """What steps cost here."""
+
+    id: int
+    depth: int
+    """Positions that were in the target's cache."""
+    prefill_tps: float | None
+    """The target's; None if it was too fast for the clock."""
+    costs: tuple[StepCost, ...]
+    """The target's, by width."""
+    draft_prefill_tps: float | None
+    draft: StepCost | None
+    """A single step of the draft; None without one."""
+    type: Literal["steps_measured"] = "steps_measured"
+
+
+@dataclass(frozen=True, slots=True)
 class QuantizeProgress:
     """Tensors written."""
 
@@ -284,6 +326,8 @@ Event = Annotated[
     | PacingReported
     | GenerationFinished
     | DifferenceExplained
+    | StepsProgress
+    | StepsMeasured
     | QuantizeProgress
     | Quantized
     | Unloaded

@@ -142,6 +142,22 @@ class ExplainDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureSteps:
+    """Time prefill, and single steps of several widths, on what is loaded. Answers: StepsProgress …, StepsMeasured."""
+
+    id: int
+    text: str
+    """Read for it; repeated where it is too short."""
+    widths: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
+    """Tokens of a step of the target. 1 is always measured. A draft of k tokens is verified in a step of k + 1."""
+    depth: int = 256
+    """Positions that are in the cache before each step."""
+    seconds: float = 15.0
+    """Time for it, both models together."""
+    type: Literal["measure_steps"] = "measure_steps"
+
+
+@dataclass(frozen=True, slots=True)
 class Quantize:
     """Write a requantised or layer-pruned copy of a GGUF. Answers: QuantizeProgress …, Quantized."""
 
@@ -183,6 +199,7 @@ Request = Annotated[
     | Configure
     | Generate
     | ExplainDifference
+    | MeasureSteps
     | Quantize
     | Cancel
     | Unload,

@@ -55,6 +55,7 @@ from localspec.engine.requests import (  # noqa: E402
     Generate,
     LoadModels,
     MeasureFootprint,
+    MeasureSteps,
     Probe,
     Quantize,
     ReadHeader,
@@ -173,6 +174,8 @@ class Worker:
                 self._runtime.generate(request, received_s)
             case ExplainDifference():
                 self._runtime.explain_difference(request)
+            case MeasureSteps():
+                self._runtime.measure_steps(request)
             case Quantize():
                 self._quantize(request)
             case Unload():

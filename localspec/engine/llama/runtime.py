@@ -17,8 +17,9 @@ from localspec.engine.llama.difference import explain_difference
 from localspec.engine.llama.generation import Emit, Generation
 from localspec.engine.llama.loading import LoadedModel, load
 from localspec.engine.llama.real_footprint import real_footprint
+from localspec.engine.llama.steps import measure_steps
 from localspec.engine.pacing import check_speculation
-from localspec.engine.requests import Configure, ExplainDifference, Generate, LoadModels
+from localspec.engine.requests import Configure, ExplainDifference, Generate, LoadModels, MeasureSteps
 from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings, SpeculationState
 from localspec.errors import LocalspecError, UsageError
 
@@ -127,6 +128,11 @@ class Runtime:
                 self._emit(PrefillProgress(request.id, "target", num_done, num_total, now - started))
 
         self._emit(explain_difference(self._need_target().context, request, progress))
+
+    def measure_steps(self, request: MeasureSteps) -> None:
+        """Answer with what steps cost; see steps.py for what it raises."""
+        target = self._need_target()
+        self._emit(measure_steps(target, self._draft, request, self._emit, lambda: self._abort.is_set, self._clock))
 
     def close(self) -> None:
         """Free everything."""
