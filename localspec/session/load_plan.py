@@ -14,13 +14,14 @@ from localspec.engine.values import ContextSettings
 from localspec.errors import LocalspecError, ModelLoadError
 from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.fitting import Fitting
-from localspec.planning.footprint import Placement
+from localspec.planning.footprint import PairFootprint, Placement
 from localspec.planning.plan import MemoryPlan, TradeOffer, Wishes, make_plan
 from localspec.planning.wording import excess_words
 from localspec.session.fit import changes, wishes_of
 from localspec.session.footprints import ProbeEngine, placement_words
 from localspec.session.journal import write_note
 from localspec.session.memory_devices import machine_devices
+from localspec.session.released_memory import with_released
 
 MAX_OFFERS = 3
 """Offers that a refusal names."""
@@ -47,6 +48,7 @@ async def plan_load(
     *,
     reserve_bytes: int = DEFAULT_RESERVE_BYTES,
     is_forced: bool = False,
+    loaded: PairFootprint | None = None,
     log: Callable[[str], None] = write_note,
 ) -> LoadPlan:
     """Return how to load models so that they fit in this machine's memory.
@@ -59,6 +61,7 @@ async def plan_load(
         draft_context: the draft's, likewise.
         reserve_bytes: kept free on each device.
         is_forced: load as asked, whatever the plan says.
+        loaded: what is loaded now and will be gone: its memory counts as free.
         log: hears why there is no plan.
 
     Raises:
@@ -70,7 +73,7 @@ async def plan_load(
     # Nobody's context is cut unasked, so that one of a stated length either fits as it is or is refused.
     wishes = wishes_of(context, own, min_ctx=context.n_ctx or None)
     try:
-        devices = await machine_devices(engine, reserve_bytes)
+        devices = with_released(await machine_devices(engine, reserve_bytes), loaded)
         measure = probe.measure(target, draft)
         plan = await make_plan(devices, measure, wishes, with_offers=False)
         if is_forced:
