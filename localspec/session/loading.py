@@ -1,20 +1,23 @@
-"""From settings to loaded models."""
+"""From settings to loaded models. Importing it is cheap: the terminal app needs the first half of it at its start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import EngineFailed, LoadProgress, ModelsLoaded
-from localspec.engine.interface import Engine, as_error
-from localspec.engine.requests import LoadModels
 from localspec.engine.values import ContextSettings, Method, SamplingSettings, SpeculationSettings
 from localspec.errors import EngineDiedError, ModelFileError
-from localspec.planning.notes import GIB, Note, context_note
+from localspec.session.figures import GIB
 from localspec.settings import Settings
 
-OnLoadProgress = Callable[[LoadProgress], None]
+if TYPE_CHECKING:
+    from localspec.engine.events import Configured, LoadProgress, ModelsLoaded
+    from localspec.engine.interface import Engine
+    from localspec.planning.notes import Note
+
+OnLoadProgress = Callable[["LoadProgress"], None]
 
 
 def context_settings(settings: Settings) -> ContextSettings:
@@ -56,6 +59,8 @@ def speculation_settings(settings: Settings, method: Method) -> SpeculationSetti
 
 def context_notes(loaded: ModelsLoaded) -> tuple[Note, ...]:
     """Return a note for each loaded model whose context is longer than it was trained for."""
+    from localspec.planning.notes import context_note
+
     models = (("target", loaded.target), ("draft", loaded.draft))
     return tuple(
         note
@@ -88,9 +93,11 @@ async def load_models(
         ModelFileError: one of the files does not exist.
         LocalspecError: the target could not be loaded.
     """
-    for path in (target, draft):
-        if path is not None and not _exists(path):
-            raise ModelFileError(f"There is no file {path}.", "Check the path; a model is a .gguf file.")
+    from localspec.engine.events import EngineFailed, LoadProgress, ModelsLoaded
+    from localspec.engine.interface import as_error
+    from localspec.engine.requests import LoadModels
+
+    require_files(target, draft)
     request = LoadModels(
         id=engine.next_id(),
         target_path=str(target),
@@ -107,6 +114,52 @@ async def load_models(
         elif isinstance(event, EngineFailed):
             raise as_error(event)
     raise EngineDiedError("The engine gave no answer to loading.", "Try again; the engine's log file may say more.")
+
+
+async def change_draft(
+    engine: Engine,
+    draft: Path | None,
+    draft_context: ContextSettings,
+    speculation: SpeculationSettings,
+    on_progress: OnLoadProgress,
+) -> Configured:
+    """Put another draft, or none, beside the loaded target, which stays. A draft that fails to load is no error here.
+
+    Args:
+        engine: has a target loaded.
+        draft: a file; None for no draft.
+        draft_context: the draft's.
+        speculation: in force from the next generation on.
+        on_progress: hears how far the file is.
+
+    Raises:
+        LocalspecError: the settings cannot work together; the draft is then as it was.
+    """
+    from localspec.engine.events import Configured, EngineFailed, LoadProgress
+    from localspec.engine.interface import as_error
+    from localspec.engine.requests import Configure
+
+    path = "" if draft is None else str(draft)
+    request = Configure(engine.next_id(), speculation, draft_path=path, draft_context=draft_context)
+    async for event in engine.stream(request):
+        if isinstance(event, LoadProgress):
+            on_progress(event)
+        elif isinstance(event, Configured):
+            return event
+        elif isinstance(event, EngineFailed):
+            raise as_error(event)
+    raise EngineDiedError("The engine gave no answer to loading.", "Try again; the engine's log file may say more.")
+
+
+def require_files(*paths: Path | None) -> None:
+    """Check that files are there; None is passed over.
+
+    Raises:
+        ModelFileError: one is not.
+    """
+    for path in paths:
+        if path is not None and not _exists(path):
+            raise ModelFileError(f"There is no file {path}.", "Check the path; a model is a .gguf file.")
 
 
 def _exists(path: Path) -> bool:

@@ -6,18 +6,24 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import LoadProgress, ModelsLoaded
-from localspec.engine.interface import Engine
-from localspec.engine.requests import Unload
-from localspec.engine.values import SpeculationState
-from localspec.errors import EngineDiedError, LocalspecError, UsageError
-from localspec.planning.devices import DEFAULT_RESERVE_BYTES
-from localspec.session.load_plan import LoadPlan, plan_load
-from localspec.session.loading import load_models
+from localspec.errors import EngineDiedError, LocalspecError, ModelLoadError, UsageError
+from localspec.session.figures import GIB
+from localspec.session.loading import change_draft, load_models, require_files
 from localspec.tui.state import EngineState, Workbench
 
-OnLoad = Callable[[LoadProgress], None]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from localspec.engine.events import LoadProgress, ModelsLoaded
+    from localspec.engine.interface import Engine
+    from localspec.engine.values import ContextSettings, SpeculationState
+    from localspec.session.load_plan import LoadPlan
+
+OnLoad = Callable[["LoadProgress"], None]
+
+_OF_THE_DRAFT = ("draft", "draft_context")
 
 
 class EngineRoom:
@@ -27,7 +33,7 @@ class EngineRoom:
         self,
         make_engine: Callable[[], Engine],
         on_state: Callable[[EngineState], None],
-        reserve_bytes: int = DEFAULT_RESERVE_BYTES,
+        reserve_bytes: int = GIB,
     ) -> None:
         """Prepare the room; no process starts yet.
 
@@ -93,43 +99,103 @@ class EngineRoom:
     async def load(self, bench: Workbench, on_progress: OnLoad) -> ModelsLoaded:
         """Have the bench's models loaded, and return what is loaded. Call it inside `occupied`.
 
-        Nothing happens if they are loaded already with the same contexts. How tokens are drafted may differ: that
-        is changed by `Configure`.
+        Nothing happens if they are loaded already with the same contexts. Where only the draft differs the target
+        stays, with what it has read. How tokens are drafted may differ: that is changed by `Configure`.
 
         Raises:
             UsageError: no target is chosen.
-            ModelLoadError: they would not fit into memory, or llama.cpp could not load them.
+            ModelLoadError: they would not fit into memory, and what was loaded is loaded still; or llama.cpp could not
+                load them.
         """
         if bench.target is None:
             raise UsageError("No target model is chosen.", "Choose one on the Models screen.")
-        loaded = self.state.loaded
-        if loaded is not None and self._loaded_for is not None and _same_load(self._loaded_for, bench):
+        loaded, before = self.state.loaded, self._loaded_for
+        if loaded is not None and before is not None and _is_same(before, bench, "target", "context", *_OF_THE_DRAFT):
             return loaded
-        draft = None if bench.draft is None else bench.draft.path
-        self._loaded_for = None
-        self._change(loaded=None, speculation=None)
         try:
-            plan = await plan_load(
-                self.engine,
-                bench.target.path,
-                draft,
-                bench.context,
-                bench.draft_context,
-                reserve_bytes=self._reserve_bytes,
-                is_forced=bench.is_forced,
-            )
-            loaded = await load_models(
-                self.engine,
-                bench.target.path,
-                draft,
-                plan.context,
-                bench.speculation,
-                on_progress,
-                plan.draft_context,
-            )
+            if loaded is not None and before is not None and _is_same(before, bench, "target", "context"):
+                plan = await self._plan_beside_target(bench, bench.target.path)
+                if plan is not None:
+                    return await self._change_draft(bench, plan, loaded, on_progress)
+            plan = await self._plan(bench, bench.target.path, bench.context)
+            return await self._load_anew(bench, bench.target.path, plan, on_progress)
         except LocalspecError as error:
             self._change(failure=error.message)
             raise
+
+    async def _plan(self, bench: Workbench, target: Path, context: ContextSettings) -> LoadPlan:
+        """Plan as if nothing were loaded, since what is will be gone.
+
+        Raises:
+            ModelLoadError: it would not fit.
+        """
+        from localspec.session.load_plan import plan_load
+
+        loaded = self.state.loaded
+        # A question about memory that kills its process is not to take loaded models along.
+        engine = self.engine if loaded is None else self.probe
+        try:
+            return await plan_load(
+                engine,
+                target,
+                None if bench.draft is None else bench.draft.path,
+                context,
+                bench.draft_context,
+                reserve_bytes=self._reserve_bytes,
+                is_forced=bench.is_forced,
+                loaded=None if loaded is None else loaded.footprint,
+            )
+        except ModelLoadError as error:
+            raise ModelLoadError(error.message, "F3 shows what would fit, each way with one key.") from error
+
+    async def _plan_beside_target(self, bench: Workbench, target: Path) -> LoadPlan | None:
+        """Return the plan by which the bench's draft fits beside the target as it is loaded; None if there is none."""
+        before = self.load_plan
+        if before is None:
+            return None
+        # A context as large as fits stays as large as it is: to gain some by dropping a draft is not worth a reload.
+        context = replace(bench.context, n_ctx=bench.context.n_ctx or before.context.n_ctx)
+        try:
+            plan = await self._plan(bench, target, context)
+        except ModelLoadError:
+            if bench.context.n_ctx:
+                raise
+            return None
+        return plan if plan.context == before.context else None
+
+    async def _change_draft(
+        self, bench: Workbench, plan: LoadPlan, loaded: ModelsLoaded, on_progress: OnLoad
+    ) -> ModelsLoaded:
+        target_only = None if loaded.footprint is None else replace(loaded.footprint, draft=None)
+        # Until the engine has answered, and if it is stopped before that, there is no draft.
+        self._loaded_for = replace(bench, draft=None)
+        self._change(
+            loaded=replace(loaded, draft=None, draft_failure="", footprint=target_only),
+            speculation=None,
+        )
+        draft = None if bench.draft is None else bench.draft.path
+        answer = await change_draft(self.engine, draft, plan.draft_context, bench.speculation, on_progress)
+        now = replace(
+            loaded,
+            draft=answer.draft,
+            draft_failure=answer.draft_failure,
+            speculation=answer.speculation,
+            # None where this very draft was there already.
+            footprint=answer.footprint or loaded.footprint,
+        )
+        return self._note_loaded(bench, plan, now)
+
+    async def _load_anew(self, bench: Workbench, target: Path, plan: LoadPlan, on_progress: OnLoad) -> ModelsLoaded:
+        draft = None if bench.draft is None else bench.draft.path
+        require_files(target, draft)
+        self._loaded_for = None
+        self._change(loaded=None, speculation=None)
+        loaded = await load_models(
+            self.engine, target, draft, plan.context, bench.speculation, on_progress, plan.draft_context
+        )
+        return self._note_loaded(bench, plan, loaded)
+
+    def _note_loaded(self, bench: Workbench, plan: LoadPlan, loaded: ModelsLoaded) -> ModelsLoaded:
         self.load_plan = plan
         self._loaded_for = bench
         self._change(loaded=loaded, speculation=loaded.speculation)
@@ -141,6 +207,8 @@ class EngineRoom:
         Raises:
             UsageError: something uses them.
         """
+        from localspec.engine.requests import Unload
+
         async with self.occupied("unloading") as engine:
             self._loaded_for = self.load_plan = None
             async for _ in engine.stream(Unload(engine.next_id())):
@@ -162,6 +230,5 @@ class EngineRoom:
         self._on_state(self.state)
 
 
-def _same_load(one: Workbench, other: Workbench) -> bool:
-    parts = ("target", "draft", "context", "draft_context")
+def _is_same(one: Workbench, other: Workbench, *parts: str) -> bool:
     return all(getattr(one, part) == getattr(other, part) for part in parts)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import ModelsLoaded
-from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings, SpeculationState
+from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
+
+if TYPE_CHECKING:
+    from localspec.engine.events import ModelsLoaded
+    from localspec.engine.values import SpeculationState
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,8 @@ class ModelsScreen(ModelsPairing):
         """Follow the downloads, and look at the folders."""
         self.query_one("#table-panel").border_title = "Models here"
         self.watch(self.app, "transfers", self._follow_transfers)
-        self.look()
+        # A person sees the screen first: looking starts a process, and imports what reads headers.
+        self.call_after_refresh(self.look)
 
     def _follow_transfers(self, old: Transfers, transfers: Transfers) -> None:
         self.show_downloads()
