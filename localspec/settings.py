@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
@@ -28,6 +28,7 @@ from pydantic_settings import SettingsError as SourceError
 
 from localspec.errors import SettingsError
 from localspec.paths import settings_file
+from localspec.units import MemoryUnit, SpeedUnit
 
 MAX_DRAFT_TOKENS = 32
 """Longest draft of a round; the engine's buffers are sized for it."""
@@ -161,6 +162,37 @@ class MemoryGroup(_Group):
     """Kept free on each device, in GiB; a small device keeps less."""
 
 
+class AppGroup(_Group):
+    """How the terminal app looks."""
+
+    theme: str = Field("auto", min_length=1, max_length=100)
+    """Name of one of its themes; `auto` is dark, or light where the terminal says that its background is."""
+
+
+class UnitsGroup(_Group):
+    """What sizes and speeds are shown in."""
+
+    memory: MemoryUnit = "GiB"
+    """GiB and MiB are powers of 1024, GB and MB powers of 1000."""
+    speed: SpeedUnit = "tokens/s"
+
+
+def _flat_keys(value: object) -> object:
+    """Return keys by the whole name of what they do: `chat.stop = "x"` without quotes is a table in a table."""
+    if not isinstance(value, Mapping):
+        raise PydanticCustomError("keys_expected", "Input should be keys by the name of what they do")
+    flat: dict[str, object] = {}
+    waiting: list[tuple[str, object]] = [(str(name), part) for name, part in value.items()]
+    while waiting:
+        name, part = waiting.pop(0)
+        if isinstance(part, Mapping):
+            waiting += [(f"{name}.{below}", further) for below, further in part.items()]
+        else:
+            # What is written as one name is above the same in tables: so the environment is above the file.
+            flat.setdefault(name, part)
+    return flat
+
+
 class Settings(BaseSettings):
     """All groups. load_settings() reads them."""
 
@@ -172,6 +204,10 @@ class Settings(BaseSettings):
     bench: BenchGroup = BenchGroup()
     models: ModelsGroup = ModelsGroup()
     memory: MemoryGroup = MemoryGroup()
+    app: AppGroup = AppGroup()
+    units: UnitsGroup = UnitsGroup()
+    keys: Annotated[dict[str, str], BeforeValidator(_flat_keys)] = {}
+    """Of the terminal app, by the name of what they do: `"chat.stop" = "escape,f10"`. It checks them itself."""
 
     @classmethod
     def settings_customise_sources(

@@ -1,27 +1,29 @@
-"""Numbers as people read them. None is a dash."""
+"""Numbers as people read them, in the units in force (`localspec.units`). None is a dash."""
 
 from __future__ import annotations
+
+from localspec.units import memory_scale, units_in_use
 
 DASH = "\N{EN DASH}"
 """Shown for a value that does not exist; never 0."""
 
 GIB = 1024**3
 MIB = 1024**2
-KIB = 1024
 _MOST = 10**18
 """Shown of larger numbers, which only a damaged file can state."""
 
 
 def bytes_text(size: int | None) -> str:
-    """Return a size in MiB or GiB, a small one in KiB."""
+    """Return a size, such as `1.4 GiB`, `87 MiB` or `9.3 KiB`; in powers of 1000 where that was chosen."""
     if size is None:
         return DASH
     if size > _MOST:
         return f"over {bytes_text(_MOST)}"
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+    scale = memory_scale()
+    for place, (unit, name) in enumerate(scale):
         if size >= unit:
-            return f"{size / unit:.1f} {name}" if unit == GIB or size < 10 * unit else f"{size / unit:.0f} {name}"
-    return f"{size} bytes" if size else "0 MiB"
+            return f"{size / unit:.1f} {name}" if place == 0 or size < 10 * unit else f"{size / unit:.0f} {name}"
+    return f"{size} bytes" if size else f"0 {scale[1][1]}"
 
 
 def bytes_span(first: int, word: str, last: int) -> str:
@@ -30,11 +32,38 @@ def bytes_span(first: int, word: str, last: int) -> str:
     return f"{bytes_text(first).removesuffix(f' {unit}')} {word} {bytes_text(last)}"
 
 
+def speed_unit() -> str:
+    """Return the unit of `rate_text`, `tokens/s` or `ms/token`."""
+    return units_in_use().speed
+
+
+def speed_value(per_second: float) -> float | None:
+    """Return tokens per second in the unit in force; None where nothing moves and a token would take for ever."""
+    if units_in_use().speed == "tokens/s":
+        return per_second
+    return 1000.0 / per_second if per_second > 0.0 else None
+
+
 def rate_text(per_second: float | None) -> str:
-    """Return tokens per second with three digits or so."""
-    if per_second is None:
+    """Return tokens per second, in the unit in force but without it, with three digits or so."""
+    value = None if per_second is None else speed_value(per_second)
+    if value is None:
         return DASH
-    return f"{per_second:.0f}" if per_second >= 100 else f"{per_second:.1f}"
+    digits = 0 if value >= 100 else 1 if value >= 10 or units_in_use().speed == "tokens/s" else 2
+    return f"{value:.{digits}f}"
+
+
+def speed_text(per_second: float | None) -> str:
+    """Return tokens per second in the unit in force, such as `41.3 tokens/s` or `24.2 ms/token`."""
+    return f"{rate_text(per_second)} {speed_unit()}"
+
+
+def rate_span(median: float, low: float | None, high: float | None) -> str:
+    """Return tokens per second with an interval, such as `41.3 (39.8 to 42.0)`, the smaller number first."""
+    if low is None or high is None:
+        return rate_text(median)
+    ends = (low, high) if units_in_use().speed == "tokens/s" else (high, low)
+    return f"{rate_text(median)} ({rate_text(ends[0])} to {rate_text(ends[1])})"
 
 
 def percent_text(fraction: float | None) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from localspec.errors import LocalspecError, SettingsError
 from localspec.settings import Settings, load_settings
+
+_KEYS = "LOCALSPEC_KEYS"
 
 Value = bool | int | float | str | Sequence[str] | None
 """None takes a setting out of the file, so that the default counts."""
@@ -20,7 +24,7 @@ Changes = Mapping[tuple[str, str], Value]
 def overridden_settings(environ: Mapping[str, str] = os.environ) -> dict[tuple[str, str], str]:
     """Return the settings that the environment says, as (group, name), each with its variable."""
     known = {variable.upper(): variable for variable in environ}
-    overridden: dict[tuple[str, str], str] = {}
+    overridden: dict[tuple[str, str], str] = {("keys", name): known[_KEYS] for name in _keys_of(known, environ)}
     for group, field in Settings.model_fields.items():
         names = getattr(field.annotation, "model_fields", {})
         for name in names:
@@ -85,15 +89,36 @@ def _changed_text(text: str, changes: Changes, path: Path) -> str:
         for (group, name), value in changes.items():
             table = document.get(group)
             if value is None:
-                if isinstance(table, dict) and name in table:
-                    del table[name]
+                if (holder := _holder(table, name)) is not None:
+                    del holder[0][holder[1]]
                 continue
             if table is None:
                 document[group] = tomlkit.table()
                 table = document[group]
             if not isinstance(table, dict):
                 raise SettingsError(f"{path}: {group} is no group.", f"Write [{group}] on a line of its own.")
-            table[name] = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+            place, own = _holder(table, name) or (table, name)
+            place[own] = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
         return tomlkit.dumps(document)
     except TOMLKitError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}", "Correct that line, or delete the file.") from None
+
+
+def _holder(table: object, name: str) -> tuple[dict[str, Any], str] | None:
+    """Return the table that has a name, and the name there: `chat.stop` may be a `stop` in a table `chat`."""
+    if not isinstance(table, dict):
+        return None
+    if name in table:
+        return table, name
+    for end, character in enumerate(name):
+        if character == "." and (found := _holder(table.get(name[:end]), name[end + 1 :])) is not None:
+            return found
+    return None
+
+
+def _keys_of(known: Mapping[str, str], environ: Mapping[str, str]) -> list[str]:
+    """Return what the environment gives keys to: one variable with a JSON object."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(environ[known[_KEYS]]) if _KEYS in known else {}
+        return [str(name) for name in value] if isinstance(value, dict) else []
+    return []

@@ -123,8 +123,7 @@ def _changed(default: Workbench, remembered: Remembered, overridden: Collection[
         }
         parts[part] = replace(usual, **wanted)
     bench = replace(default, **parts)
-    speculation = asdict(bench.speculation)
-    del speculation["verification"]
+    speculation = {name: value for name, value in asdict(bench.speculation).items() if name in DraftGroup.model_fields}
     try:
         DraftGroup(**speculation)
         SamplingGroup(**asdict(bench.sampling))

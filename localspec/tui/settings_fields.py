@@ -37,7 +37,8 @@ def setting_fields() -> Iterator[SettingField]:
     """Yield all settings in the order of their groups."""
     for group, field in Settings.model_fields.items():
         annotation: Any = field.annotation
-        for name, own in annotation.model_fields.items():
+        # The keys are no fields: they have a screen of their own.
+        for name, own in getattr(annotation, "model_fields", {}).items():
             choices, kinds = _choices(own.annotation)
             yield SettingField((group, name), WORDS.get((group, name), ""), choices, kinds)
 

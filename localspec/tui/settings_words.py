@@ -11,6 +11,8 @@ TITLES: Mapping[str, str] = {
     "bench": "Comparisons",
     "models": "Models",
     "memory": "Memory",
+    "app": "Appearance",
+    "units": "Units",
 }
 
 WORDS: Mapping[tuple[str, str], str] = {
@@ -50,4 +52,7 @@ WORDS: Mapping[tuple[str, str], str] = {
     ("bench", "warmup"): "tokens before the first pair, thrown away",
     ("models", "folders"): "more of them, parted as in PATH",
     ("memory", "reserve_gib"): "GiB kept free on each device",
+    ("app", "theme"): "colours; auto: as dark as the terminal",
+    ("units", "memory"): "GiB is 1024 MiB, GB is 1000 MB",
+    ("units", "speed"): "of reading and writing",
 }
