@@ -168,8 +168,12 @@ class ScriptedEngine:
                 script = self._script(request.speculation.method)
                 if script.failure:
                     return [_failed(request.id, "UsageError", script.failure)]
+                if request.draft_path is not None:
+                    has_draft = bool(request.draft_path) and not self.draft_failure
+                    self._draft = model_info(request.draft_path) if has_draft else None
                 self._switch(request.speculation)
-                return [Configured(request.id, self._draft, self._state)]
+                failure = self.draft_failure if request.draft_path else ""
+                return [Configured(request.id, self._draft, self._state, failure)]
             case ExplainDifference():
                 if self.explained is None:
                     return [_failed(request.id, "DecodeError", "The replay failed.")]
