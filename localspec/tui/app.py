@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
+from textual import constants, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
@@ -23,12 +24,14 @@ from localspec.settings import Settings
 from localspec.tui.bench_settings import bench_of, carried_over
 from localspec.tui.download_queue import DownloadQueue, Transfers
 from localspec.tui.engine_room import EngineRoom
+from localspec.tui.modes import MODES, app_commands
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices
 from localspec.tui.state import EngineState, Launch, Workbench
 
 if TYPE_CHECKING:
     from textual.command import Provider
+    from textual.driver import Driver
     from textual.notifications import SeverityLevel
 
     from localspec.catalog.found_model import FoundModel
@@ -40,56 +43,14 @@ _REMEMBER_S = 0.5
 """Choices are written when nothing has changed for so long."""
 
 
-def _models() -> Screen[None]:
-    from localspec.tui.screens.models import ModelsScreen
-
-    return ModelsScreen()
-
-
-def _fit() -> Screen[None]:
-    from localspec.tui.screens.fit import FitScreen
-
-    return FitScreen()
-
-
-def _chat() -> Screen[None]:
-    from localspec.tui.screens.chat import ChatScreen
-
-    return ChatScreen()
-
-
-def _compare() -> Screen[None]:
-    from localspec.tui.screens.compare import CompareScreen
-
-    return CompareScreen()
-
-
-def _runs() -> Screen[None]:
-    from localspec.tui.screens.runs import RunsScreen
-
-    return RunsScreen()
-
-
-def _commands() -> type[Provider]:
-    from localspec.tui.palette import AppCommands
-
-    return AppCommands
-
-
 class LocalspecApp(App[int]):
     """Models, fit, chat, compare, runs: one mode each, and one workbench for all."""
 
     TITLE = "localspec"
     CSS_PATH = "app.tcss"
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {
-        "models": _models,
-        "fit": _fit,
-        "chat": _chat,
-        "compare": _compare,
-        "runs": _runs,
-    }
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[None]]]] = {**MODES}
     DEFAULT_MODE = "models"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {app_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2,alt+1", "switch_mode('models')", "Models", id="mode.models", tooltip="Models here and on the Hub"),
         Binding("f3,alt+2", "switch_mode('fit')", "Fit", id="mode.fit", tooltip="Does it fit into memory?"),
@@ -134,7 +95,17 @@ class LocalspecApp(App[int]):
         self.downloads = DownloadQueue(self.services.open_hub, self._on_transfers)
         self._remembering: Timer | None = None
         self._ending: asyncio.Task[None] | None = None
+        self.failure: Exception | None = None
+        """What it died of, if it did."""
         self.set_reactive(LocalspecApp.workbench, self._first_bench(remembered))
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return what draws: Textual's own driver, or where terminals hang up, the one that hears of it."""
+        if sys.platform == "win32" or constants.DRIVER:
+            return super().get_driver_class()
+        from localspec.tui.terminal import TerminalDriver
+
+        return TerminalDriver
 
     # From one start to the next.
 
@@ -207,6 +178,11 @@ class LocalspecApp(App[int]):
         if self.services.memory_file is not None:
             self._remember()
         await asyncio.gather(self.downloads.close(), self.room.close())
+
+    def _fatal_error(self) -> None:
+        # Textual would print the traceback over the screen; the command line has a better place for it.
+        self.failure = self._exception
+        self._close_messages_no_wait()
 
     def end(self, code: int = 0) -> None:
         """End the engine processes, then the app with an exit code; once, however often it is asked for."""
@@ -294,6 +270,9 @@ class LocalspecApp(App[int]):
 
 
 def run_app(services: AppServices | None = None, launch: Launch | None = None) -> int:
-    """Run the app until it is left, and return its exit code."""
-    code = LocalspecApp(services, launch).run()
+    """Run the app until it is left, and return its exit code. What it died of is raised when the screen is back."""
+    app = LocalspecApp(services, launch)
+    code = app.run()
+    if app.failure is not None:
+        raise app.failure
     return code if isinstance(code, int) else 0
