@@ -28,6 +28,9 @@ T = TypeVar("T")
 MAX_LISTED = 200
 """Chats in a list; a search finds the others."""
 
+LATER_S = 0.5
+"""After a piece of an answer, until it is on record for certain."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListedChat:
@@ -57,6 +60,7 @@ class ChatArchive:
         self._keeper: ChatKeeper | None = None
         self._bench: Workbench | None = None
         self._has_failed = False
+        self._later: asyncio.TimerHandle | None = None
 
     def ask(self, bench: Workbench, question: str, num_back: int = 0) -> None:
         """Keep a question, in place of so many of the last ones."""
@@ -70,8 +74,14 @@ class ChatArchive:
         self._submit(work)
 
     def hear(self, piece: str) -> None:
-        """Keep a piece of the answer."""
+        """Keep a piece of the answer, a moment later at the latest: no other may come for long."""
         self._submit(lambda: None if self._keeper is None else self._keeper.hear(piece))
+        if self._later is None:
+            self._later = self._loop.call_later(LATER_S, self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._later = None
+        self._submit(lambda: None if self._keeper is None else self._keeper.catch_up())
 
     def finish(self, answer: Answer) -> None:
         """Keep the whole answer."""
@@ -115,6 +125,30 @@ class ChatArchive:
             return chat
 
         return await self._run(work)
+
+    async def delete(self, chat_id: int) -> bool:
+        """Delete a chat, and return whether it was the one that is being kept; another begins with the next question.
+
+        Raises:
+            LocalspecError: it is not there, or cannot be deleted.
+        """
+
+        def work() -> bool:
+            self._chats().delete(chat_id)
+            if self._keeper is None or self._keeper.chat_id != chat_id:
+                return False
+            self._keeper.start_over()
+            return True
+
+        return await self._run(work)
+
+    async def rename(self, chat_id: int, title: str) -> None:
+        """Give a chat another title.
+
+        Raises:
+            LocalspecError: it is not there, or cannot be written.
+        """
+        await self._run(lambda: self._chats().rename(chat_id, title))
 
     async def current(self) -> StoredChat | None:
         """Return the chat that is being kept; None if there is none."""
@@ -167,6 +201,8 @@ class ChatArchive:
                 self._database.close()
                 self._database = None
 
+        if self._later is not None:
+            self._later.cancel()
         await self._run(work)
         self._executor.shutdown(wait=False)
 

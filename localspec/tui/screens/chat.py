@@ -188,6 +188,11 @@ class ChatScreen(ChatDesk):
 
     @work(exclusive=True, group="open", exit_on_error=False)
     async def _open_chat(self, chat_id: int) -> None:
+        from localspec.tui.screens.chat_list import NEW_CHAT
+
+        if chat_id == NEW_CHAT:
+            await self.action_new_chat()
+            return
         try:
             chat = await self.archive.open(chat_id)
             if self.workbench.target is None:
