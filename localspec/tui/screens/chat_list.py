@@ -230,7 +230,8 @@ def _prompt(chat: ListedChat) -> Content:
 def _question(chat: ListedChat) -> Content:
     num = chat.summary.num_messages
     what = "its one message" if num == 1 else f"its {num} messages"
-    asked = Content.assemble((f"  ! delete it with {what}?", "$text-error"), ("  y deletes, n keeps it", ""))
+    # Without a colour: there is none that can be read on every theme's cursor.
+    asked = Content(f"! delete {what}?  y deletes, n keeps")
     parts = [_title(chat), asked]
     if chat.snippet:
         parts.append(Content("  ") + plain_line(chat.snippet, "dim italic"))
