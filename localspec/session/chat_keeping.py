@@ -53,6 +53,7 @@ class ChatKeeper:
         self._updated_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._is_noted = False
+        self._is_behind = False
 
     @property
     def chat_id(self) -> int | None:
@@ -86,6 +87,7 @@ class ChatKeeper:
         self._stop_timer()
         self._parts = []
         self._answer_id = None
+        self._is_behind = False
         if self._chat_id is None:
             title = self._title or title_of(question)
             self._chat_id = self._try(lambda chats: chats.start(title, self._models))
@@ -108,6 +110,7 @@ class ChatKeeper:
         """Take a piece of the answer.
 
         In an event loop it is on record UPDATE_S later even if no other piece comes: the engine may think, or be busy.
+        Elsewhere somebody has to call `catch_up`.
         """
         self._parts.append(piece)
         if self._chats is None or not piece:
@@ -119,9 +122,17 @@ class ChatKeeper:
             self._stop_timer()
             self._update("".join(self._parts), INCOMPLETE, None)
         else:
+            self._is_behind = True
             self._start_timer(UPDATE_S - (now_s - self._updated_s))
             return
         self._updated_s = now_s
+
+    def catch_up(self) -> None:
+        """Keep what has come and is not on record yet."""
+        self._stop_timer()
+        if self._is_behind:
+            self._update("".join(self._parts), INCOMPLETE, None)
+            self._updated_s = self._clock()
 
     def finish(self, answer: Answer) -> None:
         """Keep the whole answer with its figures."""
@@ -137,17 +148,12 @@ class ChatKeeper:
         if self._timer is None:
             # Without a loop nothing else could happen in this thread either.
             with suppress(RuntimeError):
-                self._timer = asyncio.get_running_loop().call_later(delay_s, self._catch_up)
+                self._timer = asyncio.get_running_loop().call_later(delay_s, self.catch_up)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _catch_up(self) -> None:
-        self._timer = None
-        self._update("".join(self._parts), INCOMPLETE, None)
-        self._updated_s = self._clock()
 
     def _begin_answer(self) -> None:
         chat_id, text = self._chat_id, "".join(self._parts)
@@ -155,6 +161,7 @@ class ChatKeeper:
             self._answer_id = self._try(lambda chats: chats.add_message(chat_id, "assistant", text, INCOMPLETE))
 
     def _update(self, content: str, finish_reason: str, figures: Record | None) -> None:
+        self._is_behind = False
         answer_id = self._answer_id
         if answer_id is None:
             return

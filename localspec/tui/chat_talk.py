@@ -27,6 +27,9 @@ from localspec.tui.state import Workbench
 _SEEDS = 2**32 - 1
 """llama.cpp takes the number beyond for a random seed."""
 
+KEEP_S = 0.25
+"""From a token to its way into the store: with the store's own pace, a kill costs less than a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asking:
@@ -105,7 +108,6 @@ class ChatTalk:
         def observe(event: Event) -> None:
             self._note(event)
             if fold.observe(event):
-                keeping.flush()
                 on_snapshot(fold.snapshot())
 
         try:
@@ -163,18 +165,24 @@ class ChatTalk:
 
 
 class _Keeping:
-    """Collects pieces of an answer, so that they are kept at the pace of snapshots and not of tokens."""
+    """Collects pieces of an answer, so that they are kept a few times a second and not with each token."""
 
     def __init__(self, archive: ChatArchive) -> None:
         self._archive = archive
         self._pieces: list[str] = []
+        self._later: asyncio.TimerHandle | None = None
         self.has_text = False
 
     def take(self, piece: str) -> None:
         self.has_text = True
         self._pieces.append(piece)
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(KEEP_S, self.flush)
 
     def flush(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         if self._pieces:
             self._archive.hear("".join(self._pieces))
             self._pieces.clear()
