@@ -16,6 +16,7 @@ from localspec.cli.interruption import Interruptions
 from localspec.cli.options import BenchChoice
 from localspec.cli.screen import Report, notices_console, progress, results_console
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
@@ -32,7 +33,7 @@ from localspec.session.loading import (
 from localspec.session.measurement import Measurement, MeasurementPlan, OnProgress, measure, measurement_record
 from localspec.session.records import Record, encode_record
 from localspec.session.run_keeping import RunKeeper
-from localspec.settings import Flags, Settings, load_settings
+from localspec.settings import Flags, Settings
 
 DEFAULT_WORKLOADS = ("edit", "chat")
 
@@ -46,7 +47,7 @@ Conclude = Callable[[Record, Console], Record]
 
 def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
     """Measure, print, and return the exit code."""
-    plan, names = make_plan(choice, load_settings(flags), flags, with_hashes=is_json or choice.is_kept)
+    plan, names = make_plan(choice, settings_in_force(flags), flags, with_hashes=is_json or choice.is_kept)
     keeper = RunKeeper("bench", services.open_database, say_notice, choice.profile) if choice.is_kept else None
 
     async def work(engine: Engine, report: Report, watch: OnProgress) -> Measurement:

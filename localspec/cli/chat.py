@@ -13,12 +13,13 @@ from localspec.cli.interruption import Interruptions
 from localspec.cli.options import ChatChoice
 from localspec.cli.screen import notices_console, progress
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.cli.talk import Talk
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.arguments import named_model
 from localspec.session.chat_continuation import Continued, changed_files
-from localspec.settings import Flags, Settings, load_settings
+from localspec.settings import Flags, Settings
 
 
 def run_chat(services: Services, choice: ChatChoice, flags: Flags, continued: Continued | None = None) -> int:
@@ -30,7 +31,7 @@ def run_chat(services: Services, choice: ChatChoice, flags: Flags, continued: Co
         flags: settings of the command line.
         continued: an earlier chat to go on with, and its models; None for a new one.
     """
-    settings = load_settings(flags)
+    settings = settings_in_force(flags)
     method = _first_method(choice, settings)
     if sys.stdin is None:
         raise LocalspecError("Standard input is closed.", "Chat in a terminal, or send the questions through a pipe.")

@@ -7,7 +7,7 @@ from localspec.cli.heading import model_text, shown_name
 from localspec.engine.events import ModelsLoaded
 from localspec.engine.values import FinishReason, SpeculationState
 from localspec.session.conversation import Answer
-from localspec.session.figures import milliseconds_text, percent_text, rate_text
+from localspec.session.figures import milliseconds_text, percent_text, speed_text
 from localspec.session.kept_answer import kept_line, moment_text, state_text
 from localspec.session.plain_text import one_line
 
@@ -34,7 +34,7 @@ def status_line(answer: Answer, draft: FoundModel | None) -> str:
     """Return what an answer cost, in one line. Without drafts there is no acceptance to speak of."""
     parts = [
         f"{answer.stats.num_tokens} tokens",
-        f"decode {rate_text(answer.latency.decode_tps)} tokens/s",
+        f"decode {speed_text(answer.latency.decode_tps)}",
         f"first text after {milliseconds_text(answer.latency.ttft_s)}",
     ]
     if answer.speculation is not None:

@@ -13,7 +13,7 @@ from localspec.cli.screen import Report, say
 from localspec.cli.workload_table import NOTHING_MEASURED, show_workload
 from localspec.engine.events import PrefillProgress, RoundFinished
 from localspec.metrics.meter import RateMeter
-from localspec.session.figures import rate_text
+from localspec.session.figures import speed_text
 from localspec.session.measurement import Measurement, MeasurementProgress
 from localspec.session.outcome import ComparisonResult
 from localspec.session.plain_text import one_line
@@ -75,7 +75,7 @@ def progress_printer(
             elif isinstance(event, RoundFinished):
                 meter.add(len(event.emitted))
             rate = meter.rate()
-            figure = "" if rate is None else f"{rate_text(rate)} tokens/s"
+            figure = "" if rate is None else speed_text(rate)
             if progress.comparison.phase == "replay" and isinstance(event, PrefillProgress):
                 figure = f"{event.num_done} of {event.num_total} tokens"
             report(_phase(progress), progress.fraction, figure)

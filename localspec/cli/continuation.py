@@ -13,6 +13,7 @@ from localspec.cli.chat_store import open_database
 from localspec.cli.failures import say_notice
 from localspec.cli.options import ChatChoice
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.errors import ModelFileError, SettingsError, UsageError
 from localspec.session.arguments import named_model
 from localspec.session.chat_continuation import Continued, find_draft, find_target, hash_checks
@@ -40,7 +41,7 @@ def run_continue(services: Services, chat_id: int | None, choice: ChatChoice, fl
     with ExitStack() as stack:
         chat = _kept_chat(Chats(open_database(stack, services)), chat_id)
     wanted = _flags(chat, flags)
-    settings = load_settings(wanted)
+    settings = settings_in_force(wanted)
     target = _target(chat, choice, settings)
     draft = _draft(chat, choice, settings)
     turns = turns_of(chat.messages)

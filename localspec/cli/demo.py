@@ -7,6 +7,7 @@ from localspec.cli.bench import carry_out
 from localspec.cli.failures import say_notice
 from localspec.cli.screen import Report
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.session.arms import build_arms
 from localspec.session.comparison import check_extent
@@ -20,7 +21,7 @@ from localspec.session.loading import (
 )
 from localspec.session.measurement import Measurement, MeasurementPlan, OnProgress, measure
 from localspec.session.run_keeping import RunKeeper
-from localspec.settings import Flags, Settings, load_settings
+from localspec.settings import Flags, Settings
 
 WORKLOADS = ("quote", "chat", "story")
 """One that copies, and two that do not."""
@@ -28,7 +29,7 @@ WORKLOADS = ("quote", "chat", "story")
 
 def run_demo(services: Services, flags: Flags, is_json: bool, is_forced: bool = False, is_kept: bool = True) -> int:
     """Prepare the models, measure, print, and return the exit code."""
-    settings = load_settings(flags)
+    settings = settings_in_force(flags)
     check_extent(settings.bench.pairs, settings.bench.max_tokens)
     with_hashes = is_json or is_kept
 

@@ -11,6 +11,7 @@ from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure, say_noti
 from localspec.cli.interruption import Interruptions
 from localspec.cli.screen import notices_console, print_table, results_console, say, table
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.notes import Note, feature_names
 from localspec.session.examination import Examination, examine
@@ -18,12 +19,11 @@ from localspec.session.figures import bytes_text
 from localspec.session.fit import device_record
 from localspec.session.loading import reserve_bytes
 from localspec.session.plain_text import one_line
-from localspec.settings import load_settings
 
 
 def run_doctor(services: Services, is_json: bool) -> int:
     """Print the examination, and return the exit code: a failure of the engine is one, notes are not."""
-    reserve = reserve_bytes(load_settings())
+    reserve = reserve_bytes(settings_in_force())
     with Interruptions(say_notice) as interruptions:
         examination = interruptions.run(_examine(services))
         show(examination, results_console(is_json), reserve)

@@ -12,6 +12,7 @@ from localspec.cli.errand import run_errand
 from localspec.cli.failures import EXIT_DONE
 from localspec.cli.screen import Report, results_console, say
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.cli.transfers import transfer_printer
 from localspec.engine.interface import Engine
 from localspec.errors import ModelFileError
@@ -22,14 +23,13 @@ from localspec.session.header_questions import read_facts
 from localspec.session.library import local_models
 from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
-from localspec.settings import load_settings
 
 SCHEMA = 1
 
 
 def run_export(services: Services, folder: Path, target: str, draft: str | None, is_json: bool) -> int:
     """Copy the models into a folder, and return the exit code."""
-    settings = load_settings()
+    settings = settings_in_force()
 
     async def work(engine: Engine, report: Report) -> KitManifest:
         wanted: list[tuple[KitRole, str]] = [("target", target)]
@@ -73,7 +73,7 @@ def kit_parts(role: KitRole, found: FoundModel, licence: str) -> list[KitPart]:
 
 def run_import(services: Services, folder: Path, is_json: bool) -> int:
     """Verify and copy a kit, say how to use it, and return the exit code."""
-    settings = load_settings()
+    settings = settings_in_force()
 
     async def work(engine: Engine, report: Report) -> tuple[Path, ...]:
         return await import_kit(folder, models_dir(), transfer_printer(report))

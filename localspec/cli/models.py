@@ -19,12 +19,13 @@ from localspec.cli.failures import EXIT_DONE
 from localspec.cli.labels import Name, fitting_table, name_in_table
 from localspec.cli.screen import DASH, Report, fits, print_table, results_console, say, table
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.session.figures import bytes_text, context_text, count_text
 from localspec.session.library import ModelEntry, read_library, scan_models
 from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
-from localspec.settings import Settings, load_settings
+from localspec.settings import Settings
 
 SCHEMA = 1
 
@@ -41,7 +42,7 @@ WHERE: dict[PlaceKind, str] = {
 
 def run_models(services: Services, is_json: bool) -> int:
     """Read all headers, print the list, and return the exit code."""
-    settings = load_settings()
+    settings = settings_in_force()
     scan = scan_models(settings)
 
     async def work(engine: Engine, report: Report) -> tuple[ModelEntry, ...]:

@@ -20,6 +20,7 @@ from localspec.cli.errand import run_errand, stepper
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_notice
 from localspec.cli.screen import Report, results_console, say
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.errors import EngineDiedError, LocalspecError, OfflineError
 from localspec.session.arguments import choose_local, find_local
@@ -30,7 +31,7 @@ from localspec.session.located import LocatedModel, local_model, locate_on_hub
 from localspec.session.plain_text import one_line
 from localspec.session.ranking import cost_ratio
 from localspec.session.records import encode_record
-from localspec.settings import Settings, load_settings
+from localspec.settings import Settings
 
 SCHEMA = 1
 
@@ -56,7 +57,7 @@ class PairAnswer:
 
 def run_pair(services: Services, target: str, draft: str | None, is_local: bool, is_json: bool) -> int:
     """Print a verdict or ranked candidates, and return the exit code."""
-    settings = load_settings()
+    settings = settings_in_force()
     found = find_local(target, settings)
     console = results_console(is_json)
     if draft is None:

@@ -15,6 +15,7 @@ from localspec.cli.chat_store import say_loss
 from localspec.cli.failures import EXIT_DONE, say_notice
 from localspec.cli.screen import DASH, print_table, results_console, say, table
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.errors import LocalspecError
 from localspec.session.exporting.exports import profile_record
 from localspec.session.hashing import remembered_sha256
@@ -23,7 +24,6 @@ from localspec.session.plain_text import one_line
 from localspec.session.profiles import NamedProfile, evidence_text, file_notes, make_profile, read_profile, speedup_text
 from localspec.session.records import encode_record
 from localspec.session.run_document import Figure, choose_run
-from localspec.settings import load_settings
 from localspec.store.database import Database
 from localspec.store.profiles import Profiles, check_name
 from localspec.store.runs import Runs
@@ -236,5 +236,5 @@ class _RepoOf:
 
     def __call__(self, path: Path) -> str:
         if self._repos is None:
-            self._repos = {shard: model.repo for model in local_models(load_settings()) for shard in model.shards}
+            self._repos = {shard: model.repo for model in local_models(settings_in_force()) for shard in model.shards}
         return self._repos.get(path, "")

@@ -24,6 +24,7 @@ from localspec.cli.labels import Name, fitting_table
 from localspec.cli.pair import SENTENCES, verdict_record
 from localspec.cli.screen import DASH, Report, notices_console, print_table, progress, results_console, say, table
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.cli.transfers import transfer_printer
 from localspec.engine.interface import Engine
 from localspec.errors import LocalspecError, OfflineError, UsageError
@@ -37,7 +38,7 @@ from localspec.session.loading import context_settings, draft_context_settings, 
 from localspec.session.plain_text import one_line
 from localspec.session.pulling import PAIRED, PullPlan, fit_of, plan_pull
 from localspec.session.records import encode_record
-from localspec.settings import Settings, load_settings
+from localspec.settings import Settings
 
 if TYPE_CHECKING:
     from localspec.catalog.hub.client import Hub
@@ -47,7 +48,7 @@ SCHEMA = 1
 
 def run_pull(services: Services, reference: str, draft: str, is_forced: bool, is_sure: bool, is_json: bool) -> int:
     """Say what is to be fetched, fetch it, and return the exit code."""
-    settings = load_settings()
+    settings = settings_in_force()
     console = results_console(is_json)
     if (local := _local_name(settings, reference)) is not None:
         return _say_here(console, (local,), is_json)

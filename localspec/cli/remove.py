@@ -15,12 +15,12 @@ from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, say_failure, say_noti
 from localspec.cli.models import partial_line
 from localspec.cli.screen import results_console, say
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.figures import bytes_text
 from localspec.session.library import local_models
 from localspec.session.plain_text import one_line
 from localspec.session.removing import check_removable, remove_model
-from localspec.settings import load_settings
 
 
 def run_remove(services: Services, names: Sequence[str], with_partials: bool, is_sure: bool) -> int:
@@ -29,7 +29,7 @@ def run_remove(services: Services, names: Sequence[str], with_partials: bool, is
         raise UsageError(
             "Nothing to remove was named.", "Name models, or give --partial for what broken-off downloads left."
         )
-    found = local_models(load_settings())
+    found = local_models(settings_in_force())
     models = list(dict.fromkeys(resolve(name, found) for name in names))
     for model in models:
         check_removable(model)

@@ -10,9 +10,9 @@ from localspec.cli.run_list import run_line
 from localspec.cli.run_store import open_runs
 from localspec.cli.screen import DASH, fits, print_table, results_console, say, table
 from localspec.cli.services import Services
-from localspec.cli.workload_table import below, interval_text
+from localspec.cli.workload_table import below, rates_text
 from localspec.metrics.comparison import Verdict
-from localspec.session.figures import rate_text
+from localspec.session.figures import speed_unit
 from localspec.session.plain_text import one_line
 from localspec.session.records import document_of, encode_record
 from localspec.session.run_comparison import (
@@ -79,8 +79,9 @@ def _grid(arms: tuple[ArmChange, ...], before: str, after: str, is_narrow: bool)
     def add(name: str, *cells: str) -> None:
         grid.add_row(name, *(below(cell) if is_narrow else cell for cell in cells))
 
-    add(f"decode_tps, {before}", *(interval_text(arm.decode_tps.before, rate_text) for arm in arms))
-    add(f"decode_tps, {after}", *(interval_text(arm.decode_tps.after, rate_text) for arm in arms))
+    title = "decode_tps" if speed_unit() == "tokens/s" else f"decode ({speed_unit()})"
+    add(f"{title}, {before}", *(rates_text(arm.decode_tps.before) for arm in arms))
+    add(f"{title}, {after}", *(rates_text(arm.decode_tps.after) for arm in arms))
     _add_change(grid, [arm.decode_tps for arm in arms], is_narrow)
     if any(arm.speedup.before is not None or arm.speedup.after is not None for arm in arms):
         grid.add_row("")

@@ -12,6 +12,7 @@ from localspec.cli.run_list import run_line
 from localspec.cli.run_store import chosen_run
 from localspec.cli.screen import Report
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.session.library import local_models
 from localspec.session.measurement import Measurement, OnProgress, measure
@@ -19,14 +20,13 @@ from localspec.session.plain_text import one_line
 from localspec.session.rerun import Rerun, differences_now, make_rerun
 from localspec.session.run_comparison import compare_runs, comparison_record
 from localspec.session.run_keeping import RunKeeper
-from localspec.settings import load_settings
 from localspec.store.values import Record
 
 
 def run_rerun(services: Services, word: str, is_forced: bool, is_kept: bool, is_json: bool) -> int:
     """Say what differs now, measure, print, compare, and return the exit code."""
     stored = chosen_run(services, word)
-    models = local_models(load_settings())
+    models = local_models(settings_in_force())
     rerun = make_rerun(stored, models, is_forced)
     names = names_of(rerun.plan, models)
     say_notice(f"Measuring again: {run_line(stored.summary)}")

@@ -20,6 +20,7 @@ from localspec.cli.pair import choose_offline
 from localspec.cli.screen import DASH, Report, print_table, results_console, say, table
 from localspec.cli.search import drafts_text, offer_record
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.errors import OfflineError, UsageError
 from localspec.session.arguments import find_local
@@ -29,7 +30,6 @@ from localspec.session.library import local_models
 from localspec.session.located import LocatedModel, copy_of, local_model, locate_offer
 from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record
-from localspec.settings import load_settings
 
 if TYPE_CHECKING:
     from localspec.catalog.hub.values import Offer, RepoListing
@@ -59,7 +59,7 @@ class Description:
 
 def run_show(services: Services, argument: str, is_remote: bool, is_json: bool) -> int:
     """Read one header, print what it says, and return the exit code."""
-    settings = load_settings()
+    settings = settings_in_force()
     found = None if is_remote else find_local(argument, settings)
     here = local_models(settings)
     notes: list[str] = []

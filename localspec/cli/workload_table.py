@@ -9,7 +9,7 @@ from rich.table import Table
 
 from localspec.cli.screen import DASH, fits, print_table, say, table
 from localspec.metrics.statistics import Estimate
-from localspec.session.figures import milliseconds_number, number_text, percent_text, rate_text
+from localspec.session.figures import milliseconds_number, number_text, percent_text, rate_span, speed_unit
 from localspec.session.plain_text import one_line
 from localspec.session.run_figures import estimate_of
 from localspec.session.same_text import SameText
@@ -73,13 +73,14 @@ def same_text_of(arm: Record) -> SameText | None:
     )
 
 
-def interval_text(estimate: Estimate | None, text: Callable[[float | None], str]) -> str:
-    """Return a median with its interval, if it has one."""
-    if estimate is None:
-        return DASH
-    if estimate.low is None or estimate.high is None:
-        return text(estimate.median)
-    return f"{text(estimate.median)} ({text(estimate.low)} to {text(estimate.high)})"
+def speed_title() -> str:
+    """Return the name of decode_tps in a table: it is no rate where times are shown."""
+    return "decode_tps" if speed_unit() == "tokens/s" else "decode"
+
+
+def rates_text(estimate: Estimate | None) -> str:
+    """Return a speed with its interval, in the unit in force."""
+    return DASH if estimate is None else rate_span(estimate.median, estimate.low, estimate.high)
 
 
 def below(text: str) -> str:
@@ -90,7 +91,7 @@ def below(text: str) -> str:
 def _grid(workload: Record, is_narrow: bool) -> Table:
     arms: list[Record] = workload["arms"]
     grid = table("", *(one_line(arm["name"]) for arm in arms))
-    rows = _ROWS
+    rows = ((f"{speed_title()} ({speed_unit()})", _rate), *_ROWS)
     if len({arm.get("num_trials") for arm in arms if arm.get("has_run")}) > 1:
         rows = (("complete runs", lambda arm: str(arm.get("num_trials") or 0)), *rows)
     for name, cell in rows:
@@ -100,7 +101,7 @@ def _grid(workload: Record, is_narrow: bool) -> Table:
 
 
 def _rate(arm: Record) -> str:
-    return interval_text(estimate_of(arm.get("decode_tps")), rate_text)
+    return rates_text(estimate_of(arm.get("decode_tps")))
 
 
 def _speedup(arm: Record) -> str:
@@ -128,7 +129,6 @@ def _same_text(arm: Record) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[Record], str]], ...] = (
-    ("decode_tps (tokens/s)", _rate),
     ("speedup", _speedup),
     ("acceptance", lambda arm: percent_text(arm.get("acceptance_rate"))),
     ("tau (tokens/round)", lambda arm: number_text(arm.get("mean_accepted_length"))),

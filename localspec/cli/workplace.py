@@ -15,6 +15,7 @@ from localspec.cli.fit_options import FitChoice
 from localspec.cli.pair import candidates_for, locate
 from localspec.cli.screen import Report
 from localspec.cli.services import Services
+from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.engine.values import MAX_DRAFT_TOKENS
 from localspec.planning.devices import HypotheticalDevice, PlanDevice, parse_device
@@ -29,7 +30,7 @@ from localspec.session.library import local_models
 from localspec.session.loading import context_settings, draft_context_settings, reserve_bytes
 from localspec.session.located import LocatedModel, local_model, locate_offer
 from localspec.session.memory_devices import described_devices, machine_devices
-from localspec.settings import Settings, load_settings
+from localspec.settings import Settings
 
 AUTO = "auto"
 
@@ -114,7 +115,7 @@ def open_workplace(services: Services, choice: FitChoice) -> Workplace:
         SettingsError: an option or a setting is wrong.
     """
     flags, notes = _least_context(choice)
-    settings = load_settings(flags)
+    settings = settings_in_force(flags)
     return Workplace(
         services=services,
         settings=settings,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localspec.hardware.profile import HardwareProfile
+from localspec.units import memory_scale
 
 Severity = Literal["serious", "warning", "info"]
 
@@ -201,11 +202,12 @@ def _memory(facts: MachineFacts) -> Iterator[Note]:
     free, total = facts.memory_available_bytes, facts.memory_total_bytes
     if total <= 0 or (free >= 0.1 * total and free >= GIB):
         return
+    unit, name = memory_scale()[0]
     yield Note(
         "low_memory",
         "serious",
-        f"Only {free / GIB:.1f} of {total / GIB:.1f} GiB of memory are free. A second model may push the first out, "
-        "and reading weights from the disk is a hundred times slower.",
+        f"Only {free / unit:.1f} of {total / unit:.1f} {name} of memory are free. A second model may push the first "
+        "out, and reading weights from the disk is a hundred times slower.",
         "Close other programs, or use n-gram drafting, which needs no second model.",
     )
 

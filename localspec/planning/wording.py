@@ -9,9 +9,7 @@ from localspec.planning.devices import HOST, PlanDevice, check, used_bytes
 from localspec.planning.fitting import Trial, padded
 from localspec.planning.notes import context_note
 from localspec.planning.values import PlanRow
-
-_GIB = 1 << 30
-_MIB = 1 << 20
+from localspec.units import memory_scale
 
 
 def sentence(decision: Decision, devices: Sequence[PlanDevice]) -> str:
@@ -48,9 +46,10 @@ def memory_words(rows: Sequence[PlanRow], devices: Sequence[PlanDevice]) -> str:
 
 def share_words(used: int, budget: int) -> str:
     """Return what is taken of what there is, such as `10.9 of 11.0 GiB`."""
-    if budget >= _GIB // 10 and used >= _GIB // 20:
-        return f"{used / _GIB:.1f} of {budget / _GIB:.1f} GiB"
-    return f"{-(-used // _MIB)} MiB of {size_text(budget)}"
+    (giga, giga_name), (mega, mega_name), _ = memory_scale()
+    if budget >= giga // 10 and used >= giga // 20:
+        return f"{used / giga:.1f} of {budget / giga:.1f} {giga_name}"
+    return f"{-(-used // mega)} {mega_name} of {size_text(budget)}"
 
 
 def device_title(device: PlanDevice, devices: Sequence[PlanDevice]) -> str:
@@ -112,10 +111,11 @@ def plan_notes(trial: Trial) -> tuple[str, ...]:
 
 
 def size_text(size_bytes: int) -> str:
-    """Return a size in GiB, a small one in MiB, rounded up: what is missing is at least that."""
-    if size_bytes >= _GIB // 10:
-        return f"{-(-size_bytes * 10 // _GIB) / 10:.1f} GiB"
-    return f"{-(-size_bytes // _MIB)} MiB"
+    """Return a size in GiB or GB, a small one in MiB or MB, rounded up: what is missing is at least that."""
+    (giga, giga_name), (mega, mega_name), _ = memory_scale()
+    if size_bytes >= giga // 10:
+        return f"{-(-size_bytes * 10 // giga) / 10:.1f} {giga_name}"
+    return f"{-(-size_bytes // mega)} {mega_name}"
 
 
 def _does_not_fit(decision: Decision, devices: Sequence[PlanDevice]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from localspec.metrics.statistics import Estimate, median
+from localspec.session.figures import rate_text, speed_text
 from localspec.session.run_comparison import ratio_of
 from localspec.session.run_differences import Difference, surroundings_differences
 from localspec.session.run_figures import (
@@ -109,8 +110,8 @@ def alarm_sentences(alarms: Sequence[Alarm], profile: str = "") -> tuple[str, ..
     whom = f"The profile {profile} is slower than before" if profile else "This configuration is slower than before"
     lines = [f"{whom}:"]
     lines += [
-        f"{alarm.workload}, {alarm.arm}: {alarm.decode_tps:.1f} tokens/s where {_runs(alarm.run_ids)} had "
-        f"{alarm.earlier_tps:.1f}: {_interval(alarm.ratio)}."
+        f"{alarm.workload}, {alarm.arm}: {speed_text(alarm.decode_tps)} where {_runs(alarm.run_ids)} had "
+        f"{rate_text(alarm.earlier_tps)}: {_interval(alarm.ratio)}."
         for alarm in alarms
     ]
     for since, changes in dict.fromkeys((alarm.run_ids[0], alarm.changes) for alarm in alarms):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from localspec.engine.values import FinishReason
 from localspec.session.baseline import Baseline, saved_s, speedup_over
 from localspec.session.conversation import Answer
-from localspec.session.figures import percent_text, rate_text
+from localspec.session.figures import percent_text, speed_text
 from localspec.store.values import StoredMessage
 
 _ENDINGS = {
@@ -71,7 +71,7 @@ def answer_line(figures: AnswerFigures) -> str:
     if figures.num_thinking:
         parts.append(f"{figures.num_thinking} of them thinking")
     if figures.decode_tps is not None:
-        parts.append(f"{rate_text(figures.decode_tps)} tokens/s")
+        parts.append(speed_text(figures.decode_tps))
     if figures.speedup is not None:
         parts.append(f"{figures.speedup:.2f}x" if figures.speedup < 1.095 else f"{figures.speedup:.1f}x")
     if figures.acceptance_rate is not None:

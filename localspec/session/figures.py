@@ -9,6 +9,7 @@ DASH = "\N{EN DASH}"
 
 GIB = 1024**3
 MIB = 1024**2
+KIB = 1024
 _MOST = 10**18
 """Shown of larger numbers, which only a damaged file can state."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from localspec.session.figures import milliseconds_text, percent_text, rate_text
+from localspec.session.figures import milliseconds_text, percent_text, speed_text
 from localspec.session.plain_text import one_line
 from localspec.store.values import StoredMessage
 
@@ -26,7 +26,7 @@ def kept_line(message: StoredMessage) -> str:
     if figures:
         parts = [
             f"{_whole(figures.get('tokens'))} tokens",
-            f"decode {rate_text(_number(figures.get('decode_tps')))} tokens/s",
+            f"decode {speed_text(_number(figures.get('decode_tps')))}",
             f"first text after {milliseconds_text(_number(figures.get('ttft_s')))}",
         ]
     is_on = figures.get("is_on")

@@ -13,6 +13,7 @@ from localspec.planning.plan import MemoryPlan, PlanRow
 from localspec.session.fit import plan_record
 from localspec.session.journal import write_note
 from localspec.session.load_plan import LoadPlan
+from localspec.units import memory_scale
 
 TOLERANCE = 0.01
 """A difference up to this share is none."""
@@ -45,10 +46,10 @@ class MemoryDifference:
     real_bytes: int
 
     def __str__(self) -> str:
-        mib = 1024 * 1024
+        unit, name = memory_scale()[1]
         return (
-            f"The {self.model}'s {_WORDS[self.part]} on {self.device} takes {self.real_bytes / mib:.1f} MiB "
-            f"where {self.planned_bytes / mib:.1f} MiB were planned."
+            f"The {self.model}'s {_WORDS[self.part]} on {self.device} takes {self.real_bytes / unit:.1f} {name} "
+            f"where {self.planned_bytes / unit:.1f} {name} were planned."
         )
 
 

@@ -14,6 +14,7 @@ from localspec.catalog.families import MIN_TIMES_SMALLER, Family, is_same_line
 from localspec.catalog.pairing import PairStatus, PairVerdict
 from localspec.engine.values import Method
 from localspec.metrics.prediction import break_even_acceptance
+from localspec.units import memory_scale
 
 N_DRAFTED = 4
 """Drafted tokens per round that break-even is stated for."""
@@ -27,7 +28,6 @@ CAVEAT = (
 RUNNABLE = frozenset(get_args(Method)) - {"off"}
 """Methods that the engine can draft with."""
 
-_MIB = 1024 * 1024
 _STATUS_ORDER: dict[PairStatus, int] = {"PAIR": 0, "PAIR_WITH_NOTE": 1, "UNKNOWN": 2, "NO_PAIR": 3}
 _COMMON_KINDS = frozenset({"instruct", "small", "medium", "large", "mini", "nano", "micro", "tiny", "lite"})
 """Kinds that do not change what a model writes about."""
@@ -128,12 +128,14 @@ def reason_of(
     if ratio is None or draft is None:
         cost = "what a draft step costs is unknown"
     else:
-        cost = f"a token reads {_mib(draft.active_bytes)}, the target's {_mib(target.active_bytes)}"
+        cost = f"a token reads {_mega(draft.active_bytes)}, the target's {_mega(target.active_bytes)}"
         if verdict.method == "draft" and too_dear_words(ratio):
             cost += ", which is over a quarter"
     parts.append(f"{origin[0].upper()}{origin[1:]}; {cost}.")
     return " ".join(parts)
 
 
-def _mib(size: int) -> str:
-    return f"{size / _MIB:,.1f} MiB" if size < 10 * _MIB else f"{size / _MIB:,.0f} MiB"
+def _mega(size: int) -> str:
+    # Both in one unit, so that they are compared at a glance.
+    unit, name = memory_scale()[1]
+    return f"{size / unit:,.1f} {name}" if size < 10 * unit else f"{size / unit:,.0f} {name}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from localspec.planning.notes import GIB
+from localspec.session.figures import bytes_text
 from localspec.session.run_figures import file_name, find_arm, find_workload_record, prompt_sizes
 from localspec.store.values import Record
 
@@ -99,7 +99,7 @@ def _device(before: Record, after: Record) -> Iterator[Difference]:
         yield from _value("machine", name, old.get(key), new.get(key))
     sizes = [int(host.get("memory_total_bytes") or 0) for host in (old, new)]
     if all(sizes) and abs(sizes[0] - sizes[1]) > _SAME_MEMORY_SHARE * max(sizes):
-        yield Difference("machine", "memory", *(f"{size / GIB:.1f} GiB" for size in sizes))
+        yield Difference("machine", "memory", *(bytes_text(size) for size in sizes))
 
 
 def _device_text(device: Record) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from localspec.engine.events import LoadProgress
 from localspec.metrics.live import LiveFigures
 from localspec.session.answer_line import kept_figures
-from localspec.session.figures import rate_text
+from localspec.session.figures import speed_text
 from localspec.session.plain_text import one_line
 from localspec.store.values import StoredChat
 from localspec.tui.chat_fold import ChatTurn
@@ -39,7 +39,7 @@ def work_activity(live: LiveFigures) -> Activity:
     if stats.num_tokens:
         text = f"answering, {stats.num_tokens} tokens"
         if live.now_tps is not None:
-            text += f", {rate_text(live.now_tps)} tokens/s"
+            text += f", {speed_text(live.now_tps)}"
         return Activity(text, "work", key=STOP_KEY)
     if live.num_prompt:
         fraction = live.num_read / live.num_prompt

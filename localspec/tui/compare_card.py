@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from localspec.hardware.throttling import was_throttled
-from localspec.session.figures import DASH, milliseconds_number, milliseconds_text, number_text, percent_text, rate_text
+from localspec.session.figures import (
+    DASH,
+    milliseconds_number,
+    milliseconds_text,
+    number_text,
+    percent_text,
+    rate_text,
+    speed_unit,
+)
 from localspec.session.head_to_head import head_to_head_sentence
 from localspec.session.outcome import ArmResult, ComparisonResult
 from localspec.session.verdict import (
@@ -122,7 +130,10 @@ def _text(result: ComparisonResult, workload: Workload, half_width: float | None
         tone=tone,
         headline=headline,
         arms=tuple(arm.arm.name for arm in result.arms),
-        rows=tuple((label, tuple(cell(arm) if arm.has_run else DASH for arm in result.arms)) for label, cell in _ROWS),
+        rows=tuple(
+            (label, tuple(cell(arm) if arm.has_run else DASH for arm in result.arms))
+            for label, cell in ((speed_unit(), _rate), *_ROWS)
+        ),
         sentences=tuple(sentence for sentence in sentences if sentence),
         remarks=_remarks(result, half_width),
     )
@@ -183,7 +194,6 @@ def _same_text(arm: ArmResult) -> str:
 
 
 _ROWS: Sequence[tuple[str, Callable[[ArmResult], str]]] = (
-    ("tokens/s", _rate),
     ("speedup", _speedup),
     ("acceptance", lambda arm: percent_text(arm.stats.acceptance_rate)),
     ("tau", lambda arm: number_text(arm.stats.mean_accepted_length)),

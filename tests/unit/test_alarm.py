@@ -26,7 +26,7 @@ def test_a_slower_arm_raises_an_alarm_that_names_what_changed() -> None:
     assert alarm.ratio.median == pytest.approx(0.8)
     head, arm, changes = alarm_sentences([alarm])
     assert head == "This configuration is slower than before:"
-    assert arm.startswith("chat, draft: 120.0 tokens/s where runs 2 and 1 had 150.0: 0.80x (")
+    assert arm.startswith("chat, draft: 120 tokens/s where runs 2 and 1 had 150: 0.80x (")
     assert changes == "Changed since run 2: llama.cpp: b1 -> b2; driver NVIDIA: 570.1 -> 580.2."
     assert alarm_sentences([alarm], "fast")[0] == "The profile fast is slower than before:"
     json.loads(encode_record(alarm_record(alarm)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localspec.errors import DiskFullError, DownloadError
+from localspec.units import memory_scale
 
 SPARE_BYTES = 64 * 1024 * 1024
 """Left free beside what a download needs."""
@@ -20,13 +21,11 @@ _MOVE_HINT = "set HF_HUB_CACHE to a folder on another disk"
 
 
 def size_text(num_bytes: int) -> str:
-    """Return a size for people, in the binary units of the other messages."""
-    size = float(num_bytes)
-    for unit in ("bytes", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
+    """Return a size for people, in the units of the other messages."""
+    for unit, name in memory_scale():
+        if num_bytes >= unit:
+            return f"{num_bytes / unit:.1f} {name}"
+    return f"{num_bytes} bytes"
 
 
 def require_space(folder: Path, needed_bytes: int) -> None:

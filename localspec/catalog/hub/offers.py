@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from localspec.catalog.file_names import is_model, quantisation_in, shard_of, stem_of, typable
 from localspec.catalog.hub.values import Offer, OfferKind, RepoFile, RepoListing
 from localspec.errors import UsageError
+from localspec.units import memory_scale
 
 DEFAULT_ORDER = ("Q4_K_M", "Q4_K_S", "Q4_K_XL", "Q4_0", "Q5_K_M", "Q8_0", "MXFP4_MOE", "MXFP4")
 """What is taken where none is named: what most people run, then what is nearest to it."""
@@ -114,7 +115,9 @@ def _shown(some: Sequence[Offer]) -> str:
 def _size(num_bytes: int) -> str:
     if not num_bytes:
         return "size unknown"
-    return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{num_bytes / 2**20:.1f} MiB"
+    giga, mega, _ = memory_scale()
+    unit, name = giga if num_bytes >= giga[0] else mega
+    return f"{num_bytes / unit:.1f} {name}"
 
 
 def _offer(files: dict[int, RepoFile]) -> Offer:

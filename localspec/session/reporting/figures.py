@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from localspec.session.reporting.series import Interval
 from localspec.session.verdict import factor_text
+from localspec.units import memory_scale
 
 DASH = "\N{EN DASH}"
 
@@ -48,11 +49,14 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def size(num_bytes: float | None) -> str:
-    """Return a size in MiB, or in GiB from one on."""
+    """Return a size in MiB, or in GiB from one on; in powers of 1000 where that was chosen."""
     if num_bytes is None:
         return DASH
-    mib = num_bytes / 2**20
-    return f"{mib / 1024.0:.2f} GiB" if mib >= 1024.0 else f"{mib:.0f} MiB" if mib >= 9.95 else f"{mib:.1f} MiB"
+    (giga, giga_name), (mega, mega_name), _ = memory_scale()
+    if num_bytes >= giga:
+        return f"{num_bytes / giga:.2f} {giga_name}"
+    value = num_bytes / mega
+    return f"{value:.0f} {mega_name}" if value >= 9.95 else f"{value:.1f} {mega_name}"
 
 
 def count(number: float | None) -> str:

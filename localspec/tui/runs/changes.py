@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from localspec.session.figures import DASH, rate_text
+from localspec.session.figures import DASH, rate_span, speed_unit
 from localspec.session.plain_text import one_line
 from localspec.tui.runs.details import Figures
 
@@ -77,8 +77,8 @@ def _workload(workload: WorkloadChange, before: str, after: str) -> WorkloadChan
     own, title = one_line(workload.name), one_line(workload.title)
     arms = workload.arms
     rows = [
-        (f"tokens/s, {before}", *(_rates(arm.decode_tps.before) for arm in arms)),
-        (f"tokens/s, {after}", *(_rates(arm.decode_tps.after) for arm in arms)),
+        (f"{speed_unit()}, {before}", *(_rates(arm.decode_tps.before) for arm in arms)),
+        (f"{speed_unit()}, {after}", *(_rates(arm.decode_tps.after) for arm in arms)),
         ("ratio", *(_times(arm.decode_tps.ratio) for arm in arms)),
         ("so it is", *(_verdict(arm.decode_tps) for arm in arms)),
     ]
@@ -96,10 +96,7 @@ def _workload(workload: WorkloadChange, before: str, after: str) -> WorkloadChan
 
 
 def _rates(found: Estimate | None) -> str:
-    if found is None:
-        return DASH
-    span = "" if found.low is None or found.high is None else f" ({rate_text(found.low)} to {rate_text(found.high)})"
-    return rate_text(found.median) + span
+    return DASH if found is None else rate_span(found.median, found.low, found.high)
 
 
 def _times(found: Estimate | None) -> str:

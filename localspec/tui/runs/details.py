@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from localspec.session.figures import DASH, rate_span, speed_unit
+
 if TYPE_CHECKING:
     from localspec.session.reporting.rate_traces import RateTraces
     from localspec.session.reporting.receipt import Receipt
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
     from localspec.store.values import Record, RunSummary, StoredRun
 
 
-_SHORTER = {"decode tokens per second": "tokens/s"}
+_DECODE = "decode tokens per second"
+"""Header of the column of speeds; the app shows them in the unit that was chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def run_details(stored: StoredRun) -> RunDetails:
 
 def _workload(workload: Record) -> WorkloadDetails:
     from localspec.session.reporting.rate_traces import rate_traces
-    from localspec.session.reporting.reading import name, number, text
+    from localspec.session.reporting.reading import name, number, objects, text
     from localspec.session.reporting.series import accepted_lengths, position_acceptance
     from localspec.session.reporting.words import arm_grid, sentences, workload_notes
     from localspec.store.run_facts import is_unusable_workload
@@ -105,7 +108,9 @@ def _workload(workload: Record) -> WorkloadDetails:
             columns=tuple(row[0] for row in grid.rows),
             # Turned over: arms are few, and figures with their intervals are long.
             rows=tuple(
-                (_SHORTER.get(header, header), *(row[place] for row in grid.rows))
+                (speed_unit(), *map(_speed, objects(workload, "arms")))
+                if header == _DECODE
+                else (header, *(row[place] for row in grid.rows))
                 for place, header in enumerate(grid.headers)
                 if place
             ),
@@ -120,3 +125,10 @@ def _workload(workload: Record) -> WorkloadDetails:
         lengths=accepted_lengths(workload),
         traces=rate_traces(workload),
     )
+
+
+def _speed(arm: Record) -> str:
+    from localspec.session.reporting.series import interval
+
+    found = interval(arm, "decode_tps")
+    return DASH if found is None else rate_span(found.median, found.low, found.high)

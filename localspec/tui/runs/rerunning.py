@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from localspec.engine.events import GenerationStarted, RoundFinished
 from localspec.errors import LocalspecError
-from localspec.session.figures import rate_text
+from localspec.session.figures import speed_text
 from localspec.session.plain_text import one_line
 from localspec.tui.state import ChosenModel, Workbench
 
@@ -132,7 +132,7 @@ def _status(progress: MeasurementProgress, meter: RateMeter) -> RerunStatus:
     elif isinstance(comparison.event, RoundFinished):
         meter.add(len(comparison.event.emitted))
     rate = meter.rate()
-    figure = "" if rate is None else f", {rate_text(rate)} tokens/s"
+    figure = "" if rate is None else f", {speed_text(rate)}"
     where = one_line(comparison.workload_name)
     if comparison.phase == "warm_up":
         return RerunStatus(f"{where}: warming up, {one_line(comparison.arm.name)}{figure}", progress.fraction)

@@ -19,7 +19,7 @@ from localspec.errors import LocalspecError
 from localspec.metrics.live import LiveFigures
 from localspec.session.answer_line import AnswerFigures, answer_line, figures_of
 from localspec.session.baseline import Baseline
-from localspec.session.figures import rate_text
+from localspec.session.figures import rate_text, speed_unit
 from localspec.tui.chat_archive import ChatArchive
 from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn, Pace
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
@@ -189,7 +189,7 @@ class ChatDesk(ModeScreen):
         else:
             rates = rate_text(probe.off.decode_tps), rate_text(probe.on.decode_tps)
             gain = "" if probe.speedup is None else f": {probe.speedup:.2f}x on this one answer"
-            notice = f"off {rates[0]}, on {rates[1]} tokens/s{gain}"
+            notice = f"off {rates[0]}, on {rates[1]} {speed_unit()}{gain}"
             if probe.off.decode_tps is not None and (key := self._baseline_key()) is not None:
                 self._probed[key] = Baseline(probe.off.decode_tps, "a short probe")
         self.post_message(self.Ended(notice=notice))

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from localspec.metrics.live import LiveFigures
 from localspec.metrics.speculation import SpeculationStats
 from localspec.session.baseline import Baseline, speedup_over
-from localspec.session.figures import DASH, bytes_text, milliseconds_text, number_text, percent_text, rate_text
+from localspec.session.figures import DASH, bytes_text, milliseconds_text, number_text, percent_text, speed_text
 from localspec.session.plain_text import one_line
 from localspec.tui.state import EngineState
 
@@ -68,14 +68,14 @@ def figure_lines(live: LiveFigures, baseline: Baseline | None, state: EngineStat
     is_on = live.speculation is not None and live.speculation.is_on
     speedup = speedup_over(baseline, latency) if is_on else None
     lines = [
-        _row("decode", f"{rate_text(latency.decode_tps)} tokens/s"),
-        _row("baseline", f"{rate_text(baseline.decode_tps)} tokens/s" if baseline else "not measured: ctrl+b"),
+        _row("decode", speed_text(latency.decode_tps)),
+        _row("baseline", speed_text(baseline.decode_tps) if baseline else "not measured: ctrl+b"),
     ]
     if baseline is not None:
         lines.append(_row("", f"{DASH if speedup is None else f'{speedup:.2f}x'}, {one_line(baseline.source)}"))
     lines += [
         _row("first text", milliseconds_text(latency.ttft_s)),
-        _row("prefill", f"{rate_text(latency.prefill_tps)} tokens/s"),
+        _row("prefill", speed_text(latency.prefill_tps)),
         Content(""),
         _row("acceptance", f"{percent_text(stats.acceptance_rate)}{_of(stats)}"),
         _row("tau", f"{number_text(stats.mean_accepted_length)} tokens a round"),

@@ -9,7 +9,8 @@ from textual.widgets import Static
 
 from localspec.metrics.live import LiveFigures
 from localspec.session.baseline import Baseline
-from localspec.session.figures import rate_text
+from localspec.session.figures import rate_text, speed_text, speed_unit, speed_value
+from localspec.tui.braille import Point
 from localspec.tui.state import EngineState
 from localspec.tui.widgets.chat_figures import ChatFigures
 from localspec.tui.widgets.line_chart import LineChart, Series
@@ -27,7 +28,7 @@ class ChatPanel(VerticalScroll, can_focus=False):
 
     def compose(self) -> ComposeResult:
         """Yield chart and figures."""
-        yield Static("tokens/s", markup=False, classes="chart-title")
+        yield Static(speed_unit(), markup=False, classes="chart-title")
         yield LineChart()
         yield ChatFigures().data_bind(ChatPanel.live, ChatPanel.baseline, ChatPanel.engine_state)
 
@@ -43,16 +44,21 @@ class ChatPanel(VerticalScroll, can_focus=False):
             self._title()
             chart = self.query_one(LineChart)
             chart.x_range = (0.0, max(1.0, live.speed[-1][0])) if live.speed else None
-            chart.series = (Series("decode", live.speed),)
+            chart.series = (Series("decode", _shown(live.speed)),)
 
     def watch_baseline(self, baseline: Baseline | None) -> None:
         """Draw the baseline."""
         if self.is_mounted:
             self._title()
-            self.query_one(LineChart).baseline = None if baseline is None else baseline.decode_tps
+            self.query_one(LineChart).baseline = None if baseline is None else speed_value(baseline.decode_tps)
 
     def _title(self) -> None:
-        text = f"{rate_text(self.live.now_tps)} tokens/s now"
+        text = f"{speed_text(self.live.now_tps)} now"
         if self.baseline is not None:
             text += f"   ╌╌ off {rate_text(self.baseline.decode_tps)}"
         self.query_one(".chart-title", Static).update(text)
+
+
+def _shown(speeds: tuple[Point, ...]) -> tuple[Point, ...]:
+    """Return speeds over time in the unit in force."""
+    return tuple((at_s, None if rate is None else speed_value(rate)) for at_s, rate in speeds)

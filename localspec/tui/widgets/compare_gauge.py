@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from localspec.session.figures import rate_text
+from localspec.session.figures import speed_text
 from localspec.tui.race import LaneSnapshot
 
 _LEAST_BAR = 6
@@ -54,5 +54,5 @@ def lane_words(lane: LaneSnapshot) -> str:
     if lane.num_tokens:
         parts.append(f"{lane.num_tokens}/{lane.max_tokens}")
         if lane.decode_tps is not None:
-            parts.append(f"{rate_text(lane.decode_tps)} tokens/s")
+            parts.append(speed_text(lane.decode_tps))
     return " · ".join(part for part in parts if part)

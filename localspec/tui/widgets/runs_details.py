@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from localspec.session.figures import DASH, rate_text
+from localspec.session.figures import DASH, rate_text, speed_unit, speed_value
 from localspec.tui.plain import MUTED, plain_line
 from localspec.tui.runs.details import RunDetails, WorkloadDetails
 from localspec.tui.runs.rows import FASTER, SLOWER, UNCLEAR, UNUSABLE, run_row
@@ -134,13 +134,14 @@ def _lengths(found: AcceptedLengths) -> BarRows:
 
 
 def _trace_blocks(traces: RateTraces) -> Iterator[Widget]:
-    yield _subheading(f"tokens/s in the course of an answer (mean over {traces.window_s:.2g} s)")
+    yield _subheading(f"{speed_unit()} in the course of an answer (mean over {traces.window_s:.2g} s)")
     styles = iter(_LINES * (1 + len(traces.traces) // len(_LINES)))
     lines = []
     for trace in traces.traces:
         style, mark = (MUTED, "\N{MIDDLE DOT}") if trace.arm == "off" else next(styles)
         figure = "" if trace.median_tps is None else f" {rate_text(trace.median_tps)}"
-        lines.append(Series(f"{trace.arm}{figure}", tuple(zip(trace.at_s, trace.tps, strict=True)), style, mark))
+        points = tuple((at_s, speed_value(tps)) for at_s, tps in zip(trace.at_s, trace.tps, strict=True))
+        lines.append(Series(f"{trace.arm}{figure}", points, style, mark))
     chart = LineChart(classes="chart")
     chart.series = tuple(lines)
     chart.x_label = "s"
