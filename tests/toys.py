@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from localspec.engine.distribution import Distribution
 from localspec.engine.drafting.drafter import Draft, GoOn
 from localspec.engine.model import Cancelled, Progress
 from localspec.errors import DecodeError
@@ -105,6 +108,12 @@ class ToySampler:
                 token = int(draw * 1000) % self._model.n_vocab
         self.accepted.append(token)
         return token
+
+    def distribution(self, row: int, prefix: Sequence[int]) -> Distribution:
+        return Distribution(np.array([self._model.argmax(row)], np.int32), np.ones(1))
+
+    def accept(self, token: int) -> None:
+        self.accepted.append(token)
 
 
 class ScriptedDrafter:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from localspec.engine.distribution import Distribution
+
 Progress = Callable[[int, int], None]
 """Called with (tokens done, tokens in all)."""
 
@@ -64,10 +66,22 @@ class SequenceModel(Protocol):
 
 
 class TokenSampler(Protocol):
-    """The user's sampler chain over a model's rows; each call accepts what it returns."""
+    """The user's sampler chain over a model's rows."""
 
     def sample(self, row: int) -> int:
-        """Draw from a row of the target's last step, and add the token to the chain's state."""
+        """Draw from a row of the model's last step, and add the token to the chain's state."""
+
+    def distribution(self, row: int, prefix: Sequence[int]) -> Distribution:
+        """Return what a row's token is drawn from at a temperature above 0; the chain's state stays as it is.
+
+        Args:
+            row: of the model's last step.
+            prefix: tokens to read as if they were emitted already, after all that really were. Each must have had
+                a probability above 0 when it was its turn: a grammar cannot read on after one that it forbids.
+        """
+
+    def accept(self, token: int) -> None:
+        """Add an emitted token that `sample` did not draw to the chain's state."""
 
 
 class Cancelled(Exception):

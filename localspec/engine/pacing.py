@@ -77,7 +77,8 @@ class FixedPacing:
 
         A draft that ended at a limit below n_max ended for want of room.
         """
-        if len(draft.tokens) < self._n_min:
+        # A draft that was drawn stays whole: throwing it away for where it ended would choose between texts.
+        if len(draft.tokens) < self._n_min and draft.distributions is None:
             return Draft((), "n_min", num_discarded=len(draft.tokens) + draft.num_discarded, drafter=draft.drafter)
         if draft.stop == "n_max" and limit < self._n_max:
             return replace(draft, stop="room")

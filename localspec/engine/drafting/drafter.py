@@ -6,24 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from localspec.engine.distribution import Distribution
 from localspec.engine.model import Progress
 from localspec.engine.values import DraftStop
 
 GoOn = Callable[[int, float], bool]
 """Asked with (tokens drafted so far, the draft's probability of the last of them) before another is computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """Probabilities of the next token. Ids that are not listed have none."""
-
-    ids: npt.NDArray[np.int32]
-    """Token ids, ascending, each once."""
-    probabilities: npt.NDArray[np.float64]
-    """Their probabilities, in the same order; they sum to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +29,10 @@ class Draft:
     match_length: int = 0
     """Tokens of the text that were found again earlier; 0 where nothing was searched."""
     distributions: tuple[Distribution, ...] | None = None
-    """What each token was drawn from; None where it was not drawn (then it stands for itself with probability 1)."""
+    """What each token was drawn from; None where it was not drawn (then it stands for itself with probability 1).
+
+    Whoever throws such a draft away, or a part of it, must have decided so before that part was drawn: a choice by what
+    was drawn is a choice of texts."""
 
 
 class Drafter(Protocol):
