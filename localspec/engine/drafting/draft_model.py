@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from localspec.engine.dice import Dice
+from localspec.engine.distribution import Distribution
 from localspec.engine.drafting.drafter import Draft, GoOn
-from localspec.engine.model import Progress, SequenceModel
+from localspec.engine.model import Progress, SequenceModel, TokenSampler
 from localspec.engine.values import DraftStop
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How a draft is drawn at random."""
+
+    sampler: TokenSampler
+    """Over the draft model's rows; accepts what is emitted."""
+    dice: Dice
+    """Shares nothing with those of the verification."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """A token, its probability, the largest of any token there, and what it was drawn from if it was."""
+
+    token: int
+    probability: float
+    largest: float
+    drawn_from: Distribution | None = None
+
+
 class DraftModelDrafter:
-    """Greedy continuation by the draft model, which decodes each token of the text only once.
+    """Continuation by the draft model, which decodes each token of the text only once.
+
+    It proposes the most probable tokens, or draws them from their distribution and hands that on, for a verification
+    that can use it.
 
     After m of k drafted tokens are accepted its cache already holds the accepted ones (all but the k-th), so
     the next round feeds it only what it has not seen: the correction, or after a full acceptance the k-th
@@ -23,18 +49,25 @@ class DraftModelDrafter:
         Args:
             model: must be able to roll back; the caller closes it.
             name: what screens call it.
-            p_min: stop before the first token whose probability, in the draft's full softmax, is lower.
+            p_min: stop before the first token whose probability, in the draft's full softmax, is lower. While tokens
+                are drawn: before the first place where none has as much in what is drawn from. (To look at the drawn
+                token itself would leave the improbable ones out of drafts only, and so change what is emitted.)
         """
         self._model = model
         self._name = name
         self._p_min = p_min
         self._text: list[int] = []
         self._has_foreign_token = False
+        self._drawing: Drawing | None = None
 
     @property
     def name(self) -> str:
         """What screens and reports call it."""
         return self._name
+
+    def draw(self, drawing: Drawing | None) -> None:
+        """Draw drafts from now on, or propose the most probable tokens again if there is None."""
+        self._drawing = drawing
 
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
         """Read a prompt; what the cache shares with it is kept."""
@@ -69,34 +102,46 @@ class DraftModelDrafter:
             return Draft((), "room")
         # The last proposal needs no cell: it is never decoded here before the target has accepted it.
         most = min(limit, room + 1)
-        tokens: list[int] = []
-        probabilities: list[float] = []
+        proposals: list[_Proposal] = []
         stop: DraftStop = "n_max" if most == limit else "room"
         is_complete = False
-        needs_probability = self._p_min > 0.0 or go_on is not None
+        needs_probability = self._p_min > 0.0 or go_on is not None or self._drawing is not None
         try:
             self._catch_up()
             while True:
-                if needs_probability:
-                    token, probability = self._model.argmax_with_probability(0)
-                    if probability < self._p_min:
-                        stop = "p_min"
-                        break
-                    probabilities.append(probability)
-                else:
-                    token = self._model.argmax(0)
-                tokens.append(token)
-                if len(tokens) == most:
+                proposal = self._propose(proposals, needs_probability)
+                if proposal.largest < self._p_min:
+                    stop = "p_min"
                     break
-                if go_on is not None and not go_on(len(tokens), probabilities[-1]):
+                proposals.append(proposal)
+                if len(proposals) == most:
+                    break
+                if go_on is not None and not go_on(len(proposals), proposal.probability):
                     stop = "not_worth"
                     break
-                self._model.decode((token,), 1)
+                self._model.decode((proposal.token,), 1)
             is_complete = True
         finally:
             if not is_complete:
                 self._model.truncate(len(self._text) - 1)
-        return Draft(tuple(tokens), stop, tuple(probabilities) if needs_probability else None)
+        return Draft(
+            tuple(proposal.token for proposal in proposals),
+            stop,
+            tuple(proposal.probability for proposal in proposals) if needs_probability else None,
+            distributions=tuple(proposal.drawn_from for proposal in proposals if proposal.drawn_from) or None,
+        )
+
+    def _propose(self, before: Sequence[_Proposal], needs_probability: bool) -> _Proposal:
+        """Propose what follows the text and the proposals before."""
+        if self._drawing is not None:
+            found = self._drawing.sampler.distribution(0, [proposal.token for proposal in before])
+            place = self._drawing.dice.choose(found.probabilities)
+            probability = float(found.probabilities[place])
+            return _Proposal(int(found.ids[place]), probability, float(found.probabilities.max()), found)
+        if needs_probability:
+            token, probability = self._model.argmax_with_probability(0)
+            return _Proposal(token, probability, probability)
+        return _Proposal(self._model.argmax(0), 1.0, 1.0)
 
     def _catch_up(self) -> None:
         """Decode what the cache lacks of the text, so that logits after its last token are there."""
@@ -114,6 +159,9 @@ class DraftModelDrafter:
         num_drafted_in_cache = max(len(self._model.tokens) - length, 0)
         self._model.truncate(length + min(num_accepted, num_drafted_in_cache))
         self._text.extend(tokens)
+        if self._drawing is not None:
+            for token in tokens:
+                self._drawing.sampler.accept(token)
         self._has_foreign_token = self._has_foreign_token or self._is_foreign(tokens)
 
     def _is_foreign(self, tokens: Sequence[int]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -16,6 +17,7 @@ from localspec.engine.events import (
     PrefillProgress,
     RoundFinished,
 )
+from localspec.engine.llama.drawn_draft import DrawnDraft
 from localspec.engine.llama.loading import LoadedModel
 from localspec.engine.llama.memory import device_used_bytes, peak_rss_bytes
 from localspec.engine.llama.prompt import prompt_tokens
@@ -27,6 +29,8 @@ from localspec.engine.requests import Generate
 from localspec.engine.speculative import Round, speculate
 from localspec.engine.stops import VisibleText
 from localspec.engine.values import FinishReason, SpeculationState
+from localspec.engine.verification import Verify, verify_exact
+from localspec.engine.verification_ratio import choose_verify
 from localspec.errors import UsageError
 
 Emit = Callable[[Event], None]
@@ -43,6 +47,8 @@ class Generation:
     received_s: float
     """When the worker got the request, on `clock`."""
     clock: Callable[[], float] = perf_counter
+    drawn_draft: DrawnDraft | None = None
+    """The draft model, which draws where the verification can use it; None where no model drafts."""
 
     def run(self, request: Generate) -> None:
         """Answer a request with events, GenerationFinished last.
@@ -80,9 +86,10 @@ class Generation:
             if self.drafter is not None:
                 self.drafter.begin(tokens, self._progress(request.id, "draft"))
             prefill_s = self.clock() - started
-            for finished in self._rounds(request, sampler, visible):
-                self.emit(self._round_event(request.id, finished, visible.take()))
-                finish = finished.finish or finish
+            with self._drawing(request, tokens, banned):
+                for finished in self._rounds(request, sampler, visible):
+                    self.emit(self._round_event(request.id, finished, visible.take()))
+                    finish = finished.finish or finish
         except Cancelled:
             finish = "cancelled"
         finally:
@@ -113,7 +120,20 @@ class Generation:
             request.max_tokens,
             visible.ends,
             self.clock,
+            self._verify(request),
         )
+
+    def _verify(self, request: Generate) -> Verify:
+        if self.drafter is None:
+            return verify_exact
+        sampling = request.sampling
+        return choose_verify(self.speculation.settings.verification, sampling.temperature, sampling.seed)
+
+    def _drawing(self, request: Generate, prompt: Sequence[int], banned: Sequence[int]) -> AbstractContextManager[None]:
+        if self.drawn_draft is None:
+            return nullcontext()
+        n_vocab = self.target.context.n_vocab
+        return self.drawn_draft.drawing(request.sampling, self.speculation.settings, prompt, n_vocab, banned)
 
     def _now(self) -> float:
         return self.clock() - self.received_s

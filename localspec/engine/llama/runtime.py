@@ -14,6 +14,7 @@ from localspec.engine.drafting.ngram import NgramDrafter
 from localspec.engine.events import Configured, LoadProgress, ModelsLoaded, PrefillProgress
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.difference import explain_difference
+from localspec.engine.llama.drawn_draft import DrawnDraft
 from localspec.engine.llama.generation import Emit, Generation
 from localspec.engine.llama.loading import LoadedModel, load
 from localspec.engine.llama.real_footprint import real_footprint
@@ -45,6 +46,7 @@ class Runtime:
         self._target: LoadedModel | None = None
         self._draft: LoadedModel | None = None
         self._drafter: Drafter | None = None
+        self._drawn_draft: DrawnDraft | None = None
         self._state = SpeculationState(False, "off", "", "nothing is loaded", SpeculationSettings())
 
     def load_models(self, request: LoadModels) -> None:
@@ -114,7 +116,15 @@ class Runtime:
 
     def generate(self, request: Generate, received_s: float) -> None:
         """Answer with the events of a generation; see Generation.run for what it raises."""
-        Generation(self._need_target(), self._drafter, self._state, self._emit, received_s, self._clock).run(request)
+        Generation(
+            self._need_target(),
+            self._drafter,
+            self._state,
+            self._emit,
+            received_s,
+            self._clock,
+            self._drawn_draft,
+        ).run(request)
 
     def explain_difference(self, request: ExplainDifference) -> None:
         """Answer with what a replay finds; see difference.py for what it raises."""
@@ -171,7 +181,7 @@ class Runtime:
         """Make the drafter that the settings name, or say why there is none."""
         if self._drafter is not None:
             self._drafter.close()
-        self._drafter, reason = None, ""
+        self._drafter, self._drawn_draft, reason = None, None, ""
         if settings.method == "off":
             reason = "switched off"
         elif not self._need_target().can_roll_back:
@@ -182,18 +192,23 @@ class Runtime:
         elif settings.method == "ngram":
             self._drafter = NgramDrafter(settings.ngram_min, settings.ngram_max)
         elif self._draft is not None:
-            # The file's name: general.name is often long, and the same for every quantisation.
-            name = f"draft {Path(self._draft.model.header.path).stem}"
-            self._drafter = DraftModelDrafter(self._draft.context, name, settings.p_min)
+            self._drafter = self._draft_model_drafter(self._draft, settings)
         else:
             reason = draft_failure or "no draft model is loaded"
         name = self._drafter.name if self._drafter is not None else ""
         self._state = SpeculationState(self._drafter is not None, settings.method, name, reason, settings)
 
+    def _draft_model_drafter(self, draft: LoadedModel, settings: SpeculationSettings) -> DraftModelDrafter:
+        # The file's name: general.name is often long, and the same for every quantisation.
+        name = f"draft {Path(draft.model.header.path).stem}"
+        drafter = DraftModelDrafter(draft.context, name, settings.p_min)
+        self._drawn_draft = DrawnDraft(drafter, draft.context)
+        return drafter
+
     def _close_draft(self) -> None:
         if self._drafter is not None:
             self._drafter.close()
-            self._drafter = None
+            self._drafter = self._drawn_draft = None
         if self._draft is not None:
             self._draft.close()
             self._draft = None
