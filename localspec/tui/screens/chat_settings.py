@@ -32,8 +32,8 @@ class ChatSettings(ModalScreen[Workbench | None]):
 
     CSS_PATH = "chat_settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave", id="settings.leave", tooltip="Change nothing", priority=True),
-        Binding("ctrl+s", "accept", "Accept", id="settings.accept", tooltip="From the next answer on", priority=True),
+        Binding("escape", "leave", "Leave", id="drawer.leave", tooltip="Change nothing", priority=True),
+        Binding("ctrl+s", "accept", "Accept", id="drawer.accept", tooltip="From the next answer on", priority=True),
     ]
 
     def __init__(self, bench: Workbench) -> None:

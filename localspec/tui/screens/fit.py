@@ -75,12 +75,17 @@ class FitScreen(ModeScreen):
     VERTICAL_BREAKPOINTS = _HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "apply", "Apply", id="fit.apply", tooltip="Put the plan on the workbench"),
-        Binding(
-            "1", "take(1)", "Take an offer", id="fit.take.1", key_display="1-9", tooltip="Give up what the offer says"
-        ),
         *(
-            Binding(str(key), f"take({key})", "Take an offer", id=f"fit.take.{key}", show=False)
-            for key in range(2, MAX_KEYS + 1)
+            Binding(
+                str(key),
+                f"take({key})",
+                "Take an offer",
+                id=f"fit.take.{key}",
+                key_display="1-9" if key == 1 else None,
+                tooltip=f"Give up what offer {key} says",
+                show=key == 1,
+            )
+            for key in range(1, MAX_KEYS + 1)
         ),
         Binding("u", "undo", "Undo", id="fit.undo", tooltip="Turn the knobs back by one change"),
         Binding("r", "measure", "Measure again", id="fit.measure", tooltip="Ask anew what is free", show=False),

@@ -20,7 +20,7 @@ class ModelsQuestion(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", id="question.yes", tooltip="Do it"),
         Binding("n,escape", "answer(False)", "No", id="question.no", tooltip="Leave all as it is"),
-        Binding("left,right", "other", "Other answer", id="question.other", show=False),
+        Binding("left,right", "other", "Other answer", id="question.other", tooltip="To the other answer", show=False),
     ]
 
     def __init__(self, title: str, text: Content, yes: str, no: str = "Keep") -> None:

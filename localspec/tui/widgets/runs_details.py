@@ -35,10 +35,10 @@ class RunsDetails(VerticalScroll):
     """A run from its verdicts down to its receipt."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("g,home", "scroll_home", "Top", id="runs.top", show=False),
-        Binding("G,end", "scroll_end", "End", id="runs.end", show=False),
-        Binding("j", "scroll_down", "Down", show=False),
-        Binding("k", "scroll_up", "Up", show=False),
+        Binding("g,home", "scroll_home", "Top", id="runs.top", tooltip="To the top", show=False),
+        Binding("G,end", "scroll_end", "End", id="runs.end", tooltip="To the end", show=False),
+        Binding("j", "scroll_down", "Down", id="runs.down", tooltip="A line down", show=False),
+        Binding("k", "scroll_up", "Up", id="runs.up", tooltip="A line up", show=False),
     ]
 
     _shown: RunDetails | None = None

@@ -1,0 +1,63 @@
+"""Keys as users write them, and as Textual calls them."""
+
+from __future__ import annotations
+
+from textual.keys import Keys, _character_to_key
+
+MODIFIERS = ("alt", "ctrl", "hyper", "meta", "shift", "super")
+"""In the order in which Textual joins them."""
+
+_SAME = {"esc": "escape", "return": "enter", "del": "delete", "ins": "insert", "pgup": "pageup", "pgdn": "pagedown"}
+
+_TYPED = frozenset(map(_character_to_key, map(chr, range(32, 127))))
+"""Names of what a keyboard types, such as `slash`."""
+
+_NAMED = _TYPED | {key.value for key in Keys if "+" not in key.value and not key.value.startswith("<")}
+
+
+class KeyNameError(ValueError):
+    """A text names no key; its message says why."""
+
+
+def parse_keys(text: str) -> tuple[str, ...]:
+    """Return the keys that `ctrl+x, f10` stands for, by Textual's names and each once.
+
+    Raises:
+        KeyNameError: one of them is none.
+    """
+    keys = tuple(dict.fromkeys(_key(part.strip()) for part in text.split(",")))
+    if not keys:
+        raise KeyNameError("no key is named")
+    return keys
+
+
+def is_typed(key: str) -> bool:
+    """Say whether a key writes a character, so that a text field that has the focus takes it."""
+    return len(key) == 1 or key in _TYPED
+
+
+def _key(text: str) -> str:
+    if not text:
+        raise KeyNameError("a key is missing beside a comma; the comma itself is called comma")
+    if text == "+" or text.endswith("++"):
+        raise KeyNameError("the key + is called plus")
+    *modifiers, base = text.split("+")
+    modifiers = [modifier.strip().lower() for modifier in modifiers]
+    for modifier in modifiers:
+        if modifier not in MODIFIERS:
+            raise KeyNameError(f"{modifier or 'nothing'!r} before + is none of {', '.join(MODIFIERS)}")
+    name = _base(base.strip(), is_lower="ctrl" in modifiers)
+    if "shift" in modifiers and len(name) == 1 and name.isalpha():
+        # Terminals send the capital letter, and no more.
+        modifiers.remove("shift")
+        name = name.upper()
+    return "+".join((*sorted(set(modifiers)), name))
+
+
+def _base(text: str, is_lower: bool) -> str:
+    if len(text) == 1 and text.isprintable():
+        return _character_to_key(text.lower() if is_lower else text)
+    name = _SAME.get(text.lower(), text.lower())
+    if len(name) > 1 and name in _NAMED:
+        return name
+    raise KeyNameError(f"there is no key {text!r:.40}")
