@@ -11,6 +11,16 @@ TransferState = Literal["waiting", "checking", "fetching", "copying", "done"]
 
 
 @dataclass(frozen=True, slots=True)
+class FileProgress:
+    """How far one file is, be it its turn or not."""
+
+    name: str
+    """Its path in the repository."""
+    done_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class TransferProgress:
     """How far one of several files is."""
 
@@ -30,6 +40,8 @@ class TransferProgress:
     """Bytes per second of late; None before it can be told."""
     eta_s: float | None
     """Until all files are there; None before it can be told."""
+    files: tuple[FileProgress, ...] = ()
+    """Each of them, in order; empty where only the sum is known."""
 
 
 OnTransfer = Callable[[TransferProgress], None]

@@ -41,6 +41,16 @@ def ignore(progress: TransferProgress) -> None:
     pass
 
 
+async def test_each_file_is_told_and_what_is_here_counts_before_its_turn(hub: TestHub) -> None:
+    await pull(SHARDS[1])
+    seen: list[TransferProgress] = []
+    await pull(*SHARDS, seen=seen)
+    assert [file.name for file in seen[0].files] == list(SHARDS)
+    assert seen[0].files[1].done_bytes == seen[0].files[1].total_bytes == 100_000
+    assert all(sum(file.done_bytes for file in each.files) == each.all_done_bytes for each in seen)
+    assert all(file.done_bytes == file.total_bytes for file in seen[-1].files)
+
+
 async def test_target_draft_and_shards_come_in_order_and_once(hub: TestHub) -> None:
     seen: list[TransferProgress] = []
     async with Hub() as client:

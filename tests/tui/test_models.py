@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from localspec.catalog.hub.values import Offer, RepoFile, RepoListing
 from localspec.catalog.pairing import PairVerdict
-from localspec.catalog.progress import TransferProgress
+from localspec.catalog.progress import FileProgress, TransferProgress
 from localspec.errors import OfflineError
 from localspec.settings import Settings
 from localspec.store.database import Database
@@ -352,24 +352,53 @@ async def test_the_side_can_be_turned_on_a_narrow_screen(make_app: Made, models:
         assert shown[0][1:] == [True, False] and shown[1][1:] == [False, True]
 
 
-async def test_downloads_show_bar_speed_and_time_to_go(make_app: Made, models: Path) -> None:
+async def test_downloads_show_bar_speed_and_time_to_go_for_each_file(make_app: Made, models: Path) -> None:
     app = make_app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await settled(pilot)
         assert not screen.query_one("#downloads-panel").display
         listing = RepoListing("a/b", "main", "c" * 40, (), (), "", False, 1)
-        offer = Offer("Q4_K_M", "model", (RepoFile("x", 4 << 30, ""), RepoFile("y", 4 << 30, "")))
-        progress = TransferProgress("x", 0, 2, "fetching", 2 << 30, 4 << 30, 2 << 30, 8 << 30, 10 * 2**20, 600.0)
-        app.transfers = (Transfer(1, "a/b:Q4_K_M", listing, offer, "running", progress),)
+        names = ("q4/big-00001-of-00002.gguf", "q4/big-00002-of-00002.gguf")
+        offer = Offer("Q4_K_M", "model", tuple(RepoFile(name, 4 << 30, "") for name in names))
+        files = (FileProgress(names[0], 4 << 30, 4 << 30), FileProgress(names[1], 1 << 30, 4 << 30))
+        progress = TransferProgress(
+            names[1], 1, 2, "fetching", 1 << 30, 4 << 30, 5 << 30, 8 << 30, 10 * 2**20, 600.0, files
+        )
+        done = Transfer(1, "a/b:Q2_K", listing, offer, "done", progress)
+        app.transfers = (done, Transfer(2, "a/b:Q4_K_M", listing, offer, "running", progress))
         await pilot.pause()
         downloads = screen.query_one(ModelsDownloads)
-        shown = str(downloads.get_option_at_index(0).prompt)
-        for words in ("a/b:Q4_K_M", " 25%", "2.0 GiB of 8.0 GiB", "10 MiB/s", "10 min left", "file 1 of 2"):
-            assert words in shown
-        assert screen.query_one("#downloads-panel").display
+        head, total, *each = str(downloads.get_option_at_index(1).prompt).splitlines()
+        assert head.endswith("a/b:Q4_K_M")
+        for words in (" 62%", "5.0 of 8.0 GiB", "10 MiB/s", "10 min left", "file 2 of 2"):
+            assert words in total
+        assert [line.split("  ")[-1] for line in each] == ["part 1 of 2", "part 2 of 2"]
+        assert "100%" in each[0] and " 25%" in each[1]
+        assert downloads.highlighted == 1, "the one that moves is in view"
+        assert "1 of 2 here" in str(screen.query_one("#downloads-panel").border_subtitle)
+        height = downloads.size.height
+        downloads.focus()
+        await pilot.pause()
+        await pilot.pause()
+        assert downloads.size.height > height
+        assert "x cancels" in str(screen.query_one("#downloads-panel").border_subtitle)
         await pilot.press("f4", "f2")
         await pilot.pause()
-        assert app.transfers and downloads.option_count == 1
+        assert app.transfers and downloads.option_count == 2
+
+
+async def test_a_download_of_many_files_shows_the_one_that_comes(make_app: Made, folder: Path) -> None:
+    files = tuple(FileProgress(f"m-{index:05}-of-00009.gguf", 0, 1 << 30) for index in range(1, 10))
+    progress = TransferProgress(files[6].name, 6, 9, "fetching", 0, 1 << 30, 6 << 30, 9 << 30, None, None, files)
+    listing = RepoListing("a/b", "main", "c" * 40, (), (), "", False, 1)
+    offer = Offer("Q8_0", "model", tuple(RepoFile(file.name, 1 << 30, "") for file in files))
+    app = make_app()
+    async with app.run_test(size=(60, 20)) as pilot:
+        screen = await settled(pilot)
+        app.transfers = (Transfer(1, "a/b:Q8_0", listing, offer, "paused", progress),)
+        await pilot.pause()
+        shown = str(screen.query_one(ModelsDownloads).get_option_at_index(0).prompt)
+        assert "part 7 of 9" in shown and len(shown.splitlines()) == 3
 
 
 async def test_escape_stops_the_reading_at_once(make_app: Made, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:

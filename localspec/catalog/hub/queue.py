@@ -16,7 +16,7 @@ from localspec.catalog.hub.download import Job, Source, fetch_file, remaining_by
 from localspec.catalog.hub.rate import RateMeter
 from localspec.catalog.hub.retries import Retries, Sleep
 from localspec.catalog.hub.values import Offer, RemoteFile, RepoListing
-from localspec.catalog.progress import OnTransfer, TransferProgress, TransferState
+from localspec.catalog.progress import FileProgress, OnTransfer, TransferProgress, TransferState
 from localspec.errors import LocalspecError
 
 _REPORT_S = 0.1
@@ -86,6 +86,7 @@ class Downloads:
         for index, job in enumerate(jobs):
             if job.file.size_bytes and is_whole(job.pointer, job.file.size_bytes):
                 remotes.append(None)
+                report.have(index)
                 continue
             report.begin(index)
             retries.start_file()
@@ -131,6 +132,10 @@ class _Report:
         """Put right the size of a file."""
         self._entries[index].total_bytes = total_bytes
 
+    def have(self, index: int) -> None:
+        """Count a file as there before its turn comes."""
+        self._entries[index].done_bytes = self._entries[index].total_bytes
+
     def note(self, state: TransferState, done_bytes: int, num_new: int) -> None:
         """Say how far the file is."""
         now = self._clock()
@@ -166,5 +171,6 @@ class _Report:
                 all_total_bytes=all_total,
                 speed=self._meter.speed if is_moving else None,
                 eta_s=self._meter.eta_s(all_total - all_done) if is_moving else None,
+                files=tuple(FileProgress(each.name, each.done_bytes, each.total_bytes) for each in self._entries),
             )
         )

@@ -122,10 +122,7 @@ class ModelsScreen(ModelsPairing):
     async def look(self) -> None:
         """Look at all folders and read what is new."""
         publish = self._publish_library
-        if self.host.launch.replay is not None:
-            # Its engine knows no header of the models that are really here.
-            publish(Library(notes=("A recorded session plays without models.",), activity=""))
-            return
+        await self.host.prepare_engines()
         try:
             publish(await load_library(self.host.services.settings, self.host.room.probe, publish))
         except LocalspecError as error:
@@ -232,6 +229,7 @@ class ModelsScreen(ModelsPairing):
     @on(DescendantBlur)
     def _focus_moved(self) -> None:
         self.set_class(self.focused is not None and self.focused.id == "downloads", "-at-downloads")
+        self.show_download_keys()
 
     def action_find(self) -> None:
         """Open the search of the Hub."""

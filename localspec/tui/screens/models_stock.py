@@ -72,6 +72,16 @@ class ModelsStock(ModeScreen):
         partials = [one for one in self.library.partials if (one.repo, one.path) not in queued]
         self.query_one(ModelsDownloads).show(transfers, partials)
         self.set_class(bool(transfers or partials), "-downloads")
+        self.show_download_keys()
+
+    def show_download_keys(self) -> None:
+        """Say how many downloads are here, and how to get at them."""
+        transfers = self.host.transfers
+        num_done = sum(item.status == "done" for item in transfers)
+        count = f"{num_done} of {len(transfers)} here  " if transfers else ""
+        is_there = self.query_one(ModelsDownloads).has_focus
+        keys = "p pauses, goes on  x cancels" if is_there else "tab to pause, cancel"
+        self.query_one("#downloads-panel").border_subtitle = f"{count}{keys}"
 
     @on(ModelsDownloads.Asked)
     def _asked(self, message: ModelsDownloads.Asked) -> None:

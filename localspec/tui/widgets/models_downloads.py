@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,7 @@ from localspec.tui.download_queue import Transfer, TransferStatus
 
 if TYPE_CHECKING:
     from localspec.catalog.hub.partials import Partial
+    from localspec.catalog.progress import TransferProgress
 
 _WORDS: dict[TransferStatus, tuple[str, str]] = {
     "queued": ("· waiting", "dim"),
@@ -25,11 +27,15 @@ _WORDS: dict[TransferStatus, tuple[str, str]] = {
     "done": ("✓ here", "$text-success"),
     "failed": ("! failed", "$text-error"),
 }
-_BAR_WIDTH = 14
+_BAR_WIDTH = 10
+_MAX_FILES = 4
+"""With more of them in one download there is a bar only for the one that comes."""
+
+_SHARD = re.compile(r"-(\d{1,9})-of-(\d{1,9})\.gguf$")
 
 
 class ModelsDownloads(OptionList):
-    """Two lines for each download: what it is, and how far it is."""
+    """For each download what it is and how far it is, and so for each of its files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p,space", "act('toggle')", "Pause", id="downloads.pause", tooltip="Pause it, or go on with it"),
@@ -72,6 +78,10 @@ class ModelsDownloads(OptionList):
             if items:
                 self.highlighted = min(place or 0, len(items) - 1)
         self._items = items
+        running = next((i for i, item in enumerate(transfers) if item.status == "running"), None)
+        if running is not None and not self.has_focus:
+            # Where there is room for one it is the one that moves.
+            self.highlighted = running
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter pauses, or goes on."""
@@ -97,17 +107,40 @@ def _transfer(item: Transfer) -> Content:
     if item.failure:
         hint = f" {item.hint}" if item.hint else ""
         return Content("\n").join([head, Content.styled(one_line(f"{item.failure}{hint}"), "dim")])
-    done = 0 if progress is None else progress.all_done_bytes
     total = item.offer.size_bytes if progress is None else progress.all_total_bytes
-    if item.status == "done":
-        return Content("\n").join([head, Content.styled(bytes_text(total or None), "dim")])
-    parts = [_bar(done, total), f"{bytes_text(done)} of {bytes_text(total or None)}"]
-    if item.status == "running" and progress is not None:
+    if item.status == "done" or progress is None:
+        return head + Content.styled(f"  {bytes_text(total or None)}", "dim")
+    done = progress.all_done_bytes
+    parts = [_bar(done, total), _share(done, total)]
+    if item.status == "running":
         parts.append(f"{bytes_text(int(progress.speed))}/s" if progress.speed is not None else f"{DASH} /s")
         parts.append(f"{duration_text(progress.eta_s)} left")
-        if progress.num_files > 1:
-            parts.append(f"file {progress.index + 1} of {progress.num_files}")
-    return Content("\n").join([head, Content("  ".join(parts))])
+    if progress.num_files > 1:
+        parts.append(f"file {progress.index + 1} of {progress.num_files}")
+    return Content("\n").join([head, Content("  ".join(parts)), *_files(progress)])
+
+
+def _files(progress: TransferProgress) -> list[Content]:
+    """Return a bar for each file, or for the one whose turn it is where there are many."""
+    files = progress.files
+    if len(files) < 2:
+        return []
+    if len(files) > _MAX_FILES:
+        files = files[progress.index : progress.index + 1]
+    return [
+        Content.styled(
+            f"  {_bar(file.done_bytes, file.total_bytes)}  {bytes_text(file.total_bytes or None)}  "
+            + one_line(file_title(file.name)),
+            "dim" if file.done_bytes in (0, file.total_bytes) else "",
+        )
+        for file in files
+    ]
+
+
+def file_title(path: str) -> str:
+    """Return what tells a file from the others of its model: of a shard its number."""
+    shard = _SHARD.search(path)
+    return f"part {int(shard[1])} of {int(shard[2])}" if shard else path.rpartition("/")[2]
 
 
 def _partial(item: Partial) -> Content:
@@ -119,9 +152,16 @@ def _partial(item: Partial) -> Content:
     elif item.size_bytes is None:
         text = f"{bytes_text(item.have_bytes)}; of what is not known"
     else:
-        text = f"{_bar(item.have_bytes, item.size_bytes)}  {bytes_text(item.have_bytes)} of "
-        text += f"{bytes_text(item.size_bytes)}  p goes on with it"
+        text = f"{_bar(item.have_bytes, item.size_bytes)}  {_share(item.have_bytes, item.size_bytes)}  "
+        text += "p goes on with it"
     return Content("\n").join([head, Content(text)])
+
+
+def _share(done: int, total: int) -> str:
+    """Return how much of how much, with the unit once where it is the same."""
+    one, other = bytes_text(done), bytes_text(total or None)
+    number, _, unit = one.rpartition(" ")
+    return f"{number if other.endswith(f' {unit}') else one} of {other}"
 
 
 def _bar(done: int, total: int) -> str:
