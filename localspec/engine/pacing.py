@@ -25,6 +25,8 @@ class Outcome:
     total_s: float
     n_past: int
     """Positions in the target's cache after the round."""
+    emitted: tuple[int, ...] = ()
+    """The round's tokens, so that proposals which were not verified can be judged too."""
 
 
 class Pacing(Protocol):

@@ -123,6 +123,7 @@ def speculate(
                     mark_truncate - mark_sample,
                     mark - started,
                     len(target.tokens),
+                    tuple(verdict.tokens),
                 )
             )
         yield Round(
