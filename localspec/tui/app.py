@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import constants, work
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -22,6 +21,7 @@ from localspec.errors import LocalspecError
 from localspec.session.figures import GIB
 from localspec.settings import Settings
 from localspec.tui.bench_settings import bench_of, carried_over
+from localspec.tui.configured import ConfiguredApp
 from localspec.tui.download_queue import DownloadQueue, Transfers
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.modes import MODES, app_commands
@@ -43,7 +43,7 @@ _REMEMBER_S = 0.5
 """Choices are written when nothing has changed for so long."""
 
 
-class LocalspecApp(App[int]):
+class LocalspecApp(ConfiguredApp):
     """Models, fit, chat, compare, runs: one mode each, and one workbench for all."""
 
     TITLE = "localspec"
@@ -61,6 +61,15 @@ class LocalspecApp(App[int]):
         Binding("f9,ctrl+comma", "settings", "Settings", id="app.settings", tooltip="Everything in settings.toml"),
         Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
+        Binding(
+            "ctrl+p",
+            "command_palette",
+            "Palette",
+            id="app.palette",
+            tooltip="Find anything by its name",
+            priority=True,
+            show=False,
+        ),
     ]
 
     workbench: reactive[Workbench] = reactive(Workbench)
@@ -84,9 +93,7 @@ class LocalspecApp(App[int]):
         if screen in self.MODES:
             # Before Textual looks at it; on any other way the first screen would be made for nothing.
             self.DEFAULT_MODE = screen  # type: ignore[misc]
-        super().__init__()
-        if remembered is not None and remembered.theme in self.available_themes:
-            self.theme = remembered.theme
+        super().__init__(self.services)
         self.room = EngineRoom(
             self.services.make_engine,
             self._on_engine_state,
@@ -147,7 +154,7 @@ class LocalspecApp(App[int]):
         if path is not None:
             # Nothing is said of a failure: it would be said again at every choice.
             with suppress(LocalspecError):
-                write_remembered(path, remember(self.workbench, self.services.settings, self.current_mode, self.theme))
+                write_remembered(path, remember(self.workbench, self.services.settings, self.current_mode))
 
     def watch_workbench(self) -> None:
         """Remember what is chosen."""
@@ -169,7 +176,6 @@ class LocalspecApp(App[int]):
                 if hasattr(signal, name):
                     with suppress(NotImplementedError, RuntimeError, ValueError):
                         loop.add_signal_handler(getattr(signal, name), self.end, 128 + getattr(signal, name))
-        self.theme_changed_signal.subscribe(self, lambda _: self._remember_soon())
         if self.launch.is_demo:
             self.prepare_demo()
 
@@ -214,15 +220,10 @@ class LocalspecApp(App[int]):
 
     # What all screens offer.
 
-    def show_failure(self, error: LocalspecError) -> None:
-        """Say what went wrong, and what to do about it."""
-        text = error.message if not error.hint else f"{error.message}\n{error.hint}"
-        self.notify(str(plain(text)), severity="error", timeout=10, markup=False)
-
     def take_settings(self, settings: Settings) -> None:
         """Put other settings in force, and on the workbench what has changed in them."""
         before = self.services.settings
-        self.services = replace(self.services, settings=settings)
+        self.follow_settings(settings)
         self.workbench = carried_over(self.workbench, before, settings)
 
     def action_help(self) -> None:

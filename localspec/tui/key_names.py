@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from textual.keys import Keys, _character_to_key
+from collections.abc import Mapping
+
+from textual.keys import Keys, _character_to_key, format_key
 
 MODIFIERS = ("alt", "ctrl", "hyper", "meta", "shift", "super")
 """In the order in which Textual joins them."""
@@ -29,6 +31,20 @@ def parse_keys(text: str) -> tuple[str, ...]:
     if not keys:
         raise KeyNameError("no key is named")
     return keys
+
+
+def key_text(keys: Mapping[str, str], name: str, usual: str) -> str:
+    """Return the first key of an action as it is shown, such as `F4` or `^y`.
+
+    Args:
+        keys: in force where they are not the usual ones, by the names of actions.
+        name: the action's.
+        usual: its usual key.
+    """
+    *modifiers, key = keys.get(name, usual).partition(",")[0].split("+")
+    shown = key.upper() if key[0] == "f" and key[1:].isdigit() else format_key(key)
+    others = [modifier for modifier in modifiers if modifier != "ctrl"]
+    return "+".join([*others, f"^{shown}" if "ctrl" in modifiers else shown])
 
 
 def is_typed(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the app remembers from one start to the next: models, screen, theme, and what was set beside the settings."""
+"""What the app remembers from one start to the next: models, screen, and what was set beside the settings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class Remembered(BaseModel):
     """Values that differ from the settings, by part of the workbench."""
     max_tokens: int = Field(1024, ge=1, le=1_000_000)
     screen: str = ""
-    theme: str = ""
 
 
 def read_remembered(path: Path) -> Remembered:
@@ -74,7 +73,7 @@ def write_remembered(path: Path, remembered: Remembered) -> None:
         raise LocalspecError(f"What was chosen cannot be remembered: {reason}.", f"See to {path}.") from None
 
 
-def remember(bench: Workbench, settings: Settings, screen: str, theme: str) -> Remembered:
+def remember(bench: Workbench, settings: Settings, screen: str) -> Remembered:
     """Return what is to be remembered of a workbench."""
     default = bench_of(settings)
     changes: dict[str, dict[str, Value]] = {}
@@ -89,7 +88,6 @@ def remember(bench: Workbench, settings: Settings, screen: str, theme: str) -> R
         changes=changes,
         max_tokens=bench.max_tokens,
         screen=screen,
-        theme=theme,
     )
 
 

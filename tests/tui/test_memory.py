@@ -31,26 +31,26 @@ def bench(tmp_path: Path) -> Workbench:
 
 def test_a_workbench_comes_back(bench: Workbench, tmp_path: Path) -> None:
     file = tmp_path / "app.json"
-    write_remembered(file, remember(bench, Settings(), "chat", "nord"))
+    write_remembered(file, remember(bench, Settings(), "chat"))
     remembered = read_remembered(file)
-    assert (remembered.screen, remembered.theme) == ("chat", "nord")
+    assert remembered.screen == "chat"
     assert recall(remembered, Settings()) == bench
     assert sorted(path.name for path in tmp_path.iterdir()) == ["app.json", "draft.gguf", "target.gguf"]
 
 
 def test_settings_count_where_nothing_else_was_chosen(bench: Workbench) -> None:
     later = Settings.model_validate({"draft": {"n_max": 3, "n_min": 2}})
-    again = recall(remember(bench, Settings(), "", ""), later)
+    again = recall(remember(bench, Settings(), ""), later)
     assert (again.speculation.n_max, again.speculation.n_min) == (7, 2)
 
 
 def test_the_environment_is_above_what_is_remembered(bench: Workbench) -> None:
-    again = recall(remember(bench, Settings(), "", ""), Settings(), {("draft", "n_max")})
+    again = recall(remember(bench, Settings(), ""), Settings(), {("draft", "n_max")})
     assert again.speculation.n_max == Settings().draft.n_max
 
 
 def test_a_draft_that_is_gone_is_not_drafted_with(bench: Workbench) -> None:
-    remembered = remember(bench, Settings(), "", "")
+    remembered = remember(bench, Settings(), "")
     assert bench.draft is not None
     bench.draft.path.unlink()
     again = recall(remembered, Settings())
@@ -97,7 +97,6 @@ async def test_the_app_begins_where_it_was_left(services: AppServices, bench: Wo
     first = LocalspecApp(services)
     async with first.run_test() as pilot:
         first.workbench = bench
-        first.theme = "textual-light"
         await pilot.press("f4")
         await pilot.press("ctrl+q")
     second = LocalspecApp(services)
@@ -105,7 +104,6 @@ async def test_the_app_begins_where_it_was_left(services: AppServices, bench: Wo
         await pilot.pause()
         assert second.current_mode == "chat"
         assert second.workbench == bench
-        assert second.theme == "textual-light"
 
 
 async def test_choices_are_written_before_the_end(services: AppServices, bench: Workbench, tmp_path: Path) -> None:

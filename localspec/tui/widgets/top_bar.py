@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.events import Click, Resize
 from textual.widgets import Static
 
+from localspec.tui.key_names import key_text
 from localspec.tui.state import EngineState
 from localspec.tui.widgets.speculation_badge import SpeculationBadge
 
 NAMES = (
-    ("models", "Models", "F2"),
-    ("fit", "Fit", "F3"),
-    ("chat", "Chat", "F4"),
-    ("compare", "Compare", "F5"),
-    ("runs", "Runs", "F6"),
+    ("models", "Models", "f2"),
+    ("fit", "Fit", "f3"),
+    ("chat", "Chat", "f4"),
+    ("compare", "Compare", "f5"),
+    ("runs", "Runs", "f6"),
 )
 
 _BRAND_COLUMNS = 80
@@ -28,8 +31,18 @@ class ScreenTab(Static):
 
     def __init__(self, mode: str, name: str, key: str, is_current: bool) -> None:
         """Take a mode's name and key."""
-        super().__init__(Content.assemble((key, "dim"), " ", name), classes="-current" if is_current else "")
-        self.mode = mode
+        super().__init__(classes="-current" if is_current else "")
+        self.mode, self._name_shown, self._usual_key = mode, name, key
+        self.show_key({})
+
+    def show_key(self, keys: Mapping[str, str]) -> None:
+        """Show the key in force.
+
+        Args:
+            keys: those that are not the usual ones, by the names of what they do.
+        """
+        key = key_text(keys, f"mode.{self.mode}", self._usual_key)
+        self.update(Content.assemble((key, "dim"), " ", self._name_shown))
 
     async def on_click(self, event: Click) -> None:
         """Go to the screen."""
@@ -67,12 +80,17 @@ class TopBar(Horizontal):
         yield SpeculationBadge()
 
     def on_mount(self) -> None:
-        """Follow the engine."""
+        """Follow the engine and the keys."""
         self.watch(self.app, "engine_state", self._follow_engine_state)
+        self.watch(self.app, "key_map", self._follow_keys)
 
     def on_resize(self, event: Resize) -> None:
         """Leave out what matters least."""
         self.set_class(event.size.width < _BRAND_COLUMNS, "-tight")
+
+    def _follow_keys(self, keys: Mapping[str, str]) -> None:
+        for tab in self.query(ScreenTab):
+            tab.show_key(keys)
 
     def _follow_engine_state(self, state: EngineState) -> None:
         self.query_one(SpeculationBadge).engine_state = state
