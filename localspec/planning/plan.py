@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from localspec.planning.decision import decide
 from localspec.planning.devices import PlanDevice
+from localspec.planning.draft_placement import slow_draft_note
 from localspec.planning.fitting import Fitting
 from localspec.planning.offers import make_offers
 from localspec.planning.values import (
@@ -73,4 +74,5 @@ async def make_plan(
         draft=shown.draft,
         offers=offers,
         notes=plan_notes(shown),
+        slow_draft=slow_draft_note(shown),
     )

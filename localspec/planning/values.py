@@ -80,6 +80,8 @@ class MemoryPlan:
     """As to be loaded."""
     offers: tuple[TradeOffer, ...]
     notes: tuple[str, ...] = ()
+    slow_draft: str = ""
+    """That of the notes which says that the draft would run on a slower device than the target; empty if none does."""
 
     @property
     def fits(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from localspec.planning.decision import Decision
 from localspec.planning.devices import HOST, PlanDevice, check, used_bytes
+from localspec.planning.draft_placement import slow_draft_note
 from localspec.planning.fitting import Trial, padded
 from localspec.planning.notes import context_note
 from localspec.planning.values import PlanRow
@@ -107,6 +108,8 @@ def plan_notes(trial: Trial) -> tuple[str, ...]:
         n_ctx = as_asked(0 if placement is None else placement.n_ctx, model.n_ctx)
         over = context_note(role, n_ctx, model.n_ctx_train)
         found.extend(text for text in (over.text if over is not None else "", model.note) if text)
+    if slow := slow_draft_note(trial):
+        found.append(slow)
     return tuple(dict.fromkeys(found))
 
 

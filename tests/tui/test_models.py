@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from localspec.catalog.hub.values import Offer, RepoFile, RepoListing
 from localspec.catalog.pairing import PairVerdict
 from localspec.catalog.progress import FileProgress, TransferProgress
+from localspec.engine.values import ContextSettings
 from localspec.errors import OfflineError
 from localspec.settings import Settings
 from localspec.store.database import Database
@@ -187,6 +188,31 @@ async def test_a_draft_without_a_target_says_what_to_do(make_app: Made, models: 
         await pilot.press("d")
         await pilot.pause(0.05)
         assert app.workbench.draft is None and "Choose one with t" in toasts(app)
+
+
+async def test_a_draft_on_a_slower_device_than_the_target_is_warned_of(
+    make_app: Made, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    async def slow(*of: object, **_: object) -> str:
+        asked.append(of)
+        return "The draft would run on the processor."
+
+    monkeypatch.setattr("localspec.session.draft_placement.slow_draft", slow)
+    app = make_app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await settled(pilot)
+        target = ChosenModel(BIG, models / f"{BIG}.gguf")
+        app.workbench = Workbench(target=target, draft_context=ContextSettings(n_gpu_layers=0))
+        go_to(screen, SMALL)
+        await pilot.press("d")
+        await pilot.pause(0.1)
+        assert asked[-1][1:] == (target.path, models / f"{SMALL}.gguf", ContextSettings(), app.workbench.draft_context)
+        assert "The draft would run on the processor." in toasts(app)
+        await pilot.press("d")
+        await pilot.pause(0.1)
+        assert len(asked) == 1, "without a draft there is nothing to ask"
 
 
 async def test_candidates_come_with_verdict_cost_and_refusal_and_enter_takes_one(make_app: Made, models: Path) -> None:

@@ -55,6 +55,34 @@ class ModelsStock(ModeScreen):
             severity="warning" if chosen.is_doubtful else "information",
             markup=False,
         )
+        self.look_at_placement()
+
+    @work(exclusive=True, group="placement", exit_on_error=False)
+    async def look_at_placement(self) -> None:
+        """Warn if the chosen draft would run on a slower device than the target."""
+        from localspec.session.draft_placement import slow_draft
+        from localspec.session.journal import write_note
+        from localspec.session.loading import reserve_bytes
+
+        bench, loaded = self.host.workbench, self.host.engine_state.loaded
+        if bench.target is None or bench.draft is None:
+            return
+        try:
+            warning = await slow_draft(
+                self.host.room.probe,
+                bench.target.path,
+                bench.draft.path,
+                bench.context,
+                bench.draft_context,
+                reserve_bytes=reserve_bytes(self.host.services.settings),
+                loaded=None if loaded is None else loaded.footprint,
+            )
+        except LocalspecError as error:
+            # Loading and the Fit screen say the same louder, should it matter.
+            write_note(f"No placement for {bench.draft.name}: {error.message}")
+            return
+        if warning and self.host.workbench == bench:
+            self.notify(warning, severity="warning", timeout=10, markup=False)
 
     # Downloads.
 
