@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from localspec.tui.download_queue import DownloadQueue, Transfers
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.modes import MODES, app_commands
 from localspec.tui.plain import plain
-from localspec.tui.services import AppServices
+from localspec.tui.services import AppServices, import_engine
 from localspec.tui.state import EngineState, Launch, Workbench
 
 if TYPE_CHECKING:
@@ -130,13 +131,13 @@ class LocalspecApp(ConfiguredApp):
         return None if path is None else read_remembered(path)
 
     def _first_bench(self, remembered: Remembered | None) -> Workbench:
-        from localspec.session.settings_file import overridden_settings
-        from localspec.tui.memory import recall
-
         if self.launch.workbench is not None:
             return self.launch.workbench
         if remembered is None:
             return bench_of(self.services.settings)
+        from localspec.session.settings_file import overridden_settings
+        from localspec.tui.memory import recall
+
         return recall(remembered, self.services.settings, overridden_settings())
 
     def _remember_soon(self) -> None:
@@ -178,6 +179,16 @@ class LocalspecApp(ConfiguredApp):
                         loop.add_signal_handler(getattr(signal, name), self.end, 128 + getattr(signal, name))
         if self.launch.is_demo:
             self.prepare_demo()
+
+    def first_painted(self) -> None:
+        """Collect garbage again once a screen stands; what the start has made stays, and is never searched for any."""
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
+
+    async def prepare_engines(self) -> None:
+        """Import what engines need, without the screen standing still meanwhile."""
+        await asyncio.to_thread(import_engine)
 
     async def on_unmount(self) -> None:
         """Stop downloads and engines, however the app is left; what has come is kept."""

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from localspec.store.database import Database
 
 
+def import_engine() -> None:
+    """Import what every engine needs. Blocks for a part of a second, so that it belongs into a thread."""
+    from localspec.engine import client
+
+    assert client.EngineClient
+
+
 def start_engine() -> Engine:
     """Return the real engine. Its process starts with the first request."""
     from localspec.engine.client import EngineClient

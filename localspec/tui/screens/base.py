@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from localspec.tui.state import EngineState, Workbench
+from localspec.tui.widgets.key_line import KeyLine
 from localspec.tui.widgets.status_line import StatusLine
 from localspec.tui.widgets.top_bar import TopBar
 
@@ -35,10 +35,20 @@ class ModeScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Yield the frame around the body."""
+        self._fit()
         yield TopBar(self.MODE)
         yield from self.compose_body()
         yield StatusLine().data_bind(ModeScreen.workbench, ModeScreen.engine_state)
-        yield Footer(compact=True)
+        yield KeyLine()
+
+    def _fit(self) -> None:
+        """Take the classes of the size before there is anything to style: later all of it would be styled again."""
+        for length, steps in (
+            (self.app.size.width, self.HORIZONTAL_BREAKPOINTS),
+            (self.app.size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            reached = [name for least, name in sorted(steps or ()) if length >= least]
+            self.set_class(bool(reached), *reached[-1:], update=False)
 
     def on_mount(self) -> None:
         """Follow the app's state."""
@@ -48,6 +58,7 @@ class ModeScreen(Screen[None]):
     def _follow_workbench(self, bench: Workbench) -> None:
         self.workbench = bench
 
+        self.call_after_refresh(self.host.first_painted)
     def _follow_engine_state(self, state: EngineState) -> None:
         self.engine_state = state
 
