@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import PurePath
 
 from localspec.engine.events import Configured, EngineFailed, Event, GenerationFinished, ModelsLoaded, Unloaded
 from localspec.engine.recording import Exchange
 from localspec.engine.replay import ReplayEngine
-from localspec.engine.requests import Cancel, Configure, Generate, Request, Unload
+from localspec.engine.requests import (
+    Cancel,
+    CheckPairs,
+    Configure,
+    Generate,
+    MeasureFootprint,
+    ReadHeader,
+    Request,
+    Unload,
+)
 from localspec.engine.values import SpeculationState
 
 
 class RecordedSession:
     """The engine's interface over a recording, without its order: each answer is the best match that was played least.
 
-    A generation is answered by one with the same way of drafting, and with the same last message if there is one.
+    A generation is answered by one with the same way of drafting, and with the same last message if there is one; what
+    is asked about files, by what was answered about files of the same names and nothing else.
 
     Args:
         exchanges: what was recorded.
@@ -81,6 +93,9 @@ class RecordedSession:
         ]
         if isinstance(request, Configure):
             fitting = [index for index in fitting if self._methods[index] == request.speculation.method]
+        elif isinstance(request, ReadHeader | CheckPairs | MeasureFootprint):
+            asked = _about_files(request)
+            fitting = [index for index in fitting if _about_files(self._exchanges[index].request) == asked]
         elif isinstance(request, Generate):
             fitting = self._answers(request, [index for index in fitting if self._methods[index] == self._method])
         return min(fitting, key=lambda index: (self._num_played[index], index), default=None)
@@ -100,7 +115,9 @@ class RecordedSession:
             number = self._stand_ins.setdefault(key, sum(fresh == request.is_fresh for fresh, _ in self._stand_ins))
             question = known[number % len(known)]
         same = {index: one for index, one in alike.items() if _question(one) == question}
-        return [index for index, one in same.items() if one.max_tokens == request.max_tokens] or list(same)
+        lengths = {one.max_tokens for one in same.values()}
+        length = request.max_tokens if request.max_tokens in lengths else max(lengths, default=0)
+        return [index for index, one in same.items() if one.max_tokens == length]
 
     def _refusal(self, request: Request) -> str:
         if self._is_closed:
@@ -110,6 +127,10 @@ class RecordedSession:
                 return f"The recorded session knows nothing of the method {request.speculation.method}."
             case Generate():
                 return f"The recorded session has no answer with the method {self._method}."
+            case MeasureFootprint():
+                return "The recorded session did not measure this."
+            case ReadHeader():
+                return "The recorded session did not read this file."
             case _:
                 return f"The recorded session has no {request.type.replace('_', ' ')}."
 
@@ -129,6 +150,21 @@ def _methods(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
 
 def _method(state: SpeculationState) -> str:
     return state.method if state.is_on else "off"
+
+
+def _about_files(request: Request) -> Request | str:
+    """Return what a request asks about files, wherever these lie. Of a header more or less may be asked."""
+    match request:
+        case ReadHeader():
+            return PurePath(request.path).name
+        case CheckPairs():
+            drafts = tuple(PurePath(path).name for path in request.draft_paths)
+            return replace(request, id=0, target_path=PurePath(request.target_path).name, draft_paths=drafts)
+        case MeasureFootprint():
+            target, draft = PurePath(request.target_path).name, PurePath(request.draft_path).name
+            return replace(request, id=0, target_path=target, draft_path=draft)
+        case _:
+            return request
 
 
 def _question(request: Request) -> str:

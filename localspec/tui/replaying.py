@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
+from localspec.engine.events import HeaderRead
 from localspec.engine.requests import Generate, LoadModels
 from localspec.errors import OfflineError, UsageError
 from localspec.settings import Settings
@@ -19,12 +21,20 @@ if TYPE_CHECKING:
     from localspec.catalog.hub.client import Hub
     from localspec.engine.recording import Exchange
 
+NUM_PAIRS = 3
+"""Of a comparison: as few as give an interval, since the recorded runs are few, too."""
+
+_LARGEST_STAND_IN = 1 << 30
+"""Larger models are stood in for by empty files: a comparison reads the files."""
+
 
 @contextmanager
 def replayed_session(
     recording: Path, settings: Settings, speed: float | None = 1.0
 ) -> Iterator[tuple[AppServices, Launch]]:
     """Give what the app needs to play a recording. What it keeps meanwhile is gone afterwards.
+
+    Until then this process has folders of its own, so that neither the user's models nor what is known of them show.
 
     Args:
         recording: a .jsonl file (see engine/recording.py).
@@ -42,13 +52,36 @@ def replayed_session(
     with TemporaryDirectory(prefix="localspec-replay-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         bench = _bench(exchanges, folder, recording)
+        own = _as_measured(settings, exchanges)
         services = AppServices(
-            _as_measured(settings, exchanges),
+            own.model_copy(update={"models": own.models.model_copy(update={"folders": (folder,)})}),
             make_engine=lambda: RecordedSession(exchanges, speed),
             open_hub=_no_hub,
             open_database=lambda: Database(folder / "replay.sqlite3"),
         )
-        yield services, Launch(replay=recording, workbench=bench, screen="chat")
+        questions = dict.fromkeys(one.request.messages[-1].content for one in exchanges if _is_chat(one.request))
+        with _folders_within(folder / "own"):
+            yield services, Launch(replay=recording, workbench=bench, screen="chat", questions=tuple(questions))
+
+
+@contextmanager
+def _folders_within(folder: Path) -> Iterator[None]:
+    names = ("LOCALSPEC_DATA", "LOCALSPEC_CACHE", "HF_HOME", "HF_HUB_CACHE")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update({name: str(folder / name.lower()) for name in names})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _is_chat(request: object) -> TypeGuard[Generate]:
+    # What is measured begins afresh; a chat goes on where it was.
+    return isinstance(request, Generate) and bool(request.messages) and not request.is_fresh
 
 
 def _bench(exchanges: Sequence[Exchange], folder: Path, recording: Path) -> Workbench:
@@ -57,9 +90,11 @@ def _bench(exchanges: Sequence[Exchange], folder: Path, recording: Path) -> Work
     if load is None:
         raise UsageError(f"The recording {recording} loads no models.", "Record a session from its start.")
     asked = next((one.request for one in exchanges if isinstance(one.request, Generate)), None)
+    headers = [event.header for one in exchanges for _, event in one.events if isinstance(event, HeaderRead)]
+    sizes = {PurePath(header.path).name: header.file_bytes for header in headers}
     bench = Workbench(
-        target=_stand_in(load.target_path, folder),
-        draft=_stand_in(load.draft_path, folder) if load.draft_path else None,
+        target=_stand_in(load.target_path, folder, sizes),
+        draft=_stand_in(load.draft_path, folder, sizes) if load.draft_path else None,
         speculation=load.speculation,
         context=load.context,
         draft_context=load.draft_context,
@@ -68,18 +103,22 @@ def _bench(exchanges: Sequence[Exchange], folder: Path, recording: Path) -> Work
 
 
 def _as_measured(settings: Settings, exchanges: Sequence[Exchange]) -> Settings:
-    """Return settings with runs as long as the recorded ones; in a session, comparing comes last."""
+    """Return settings with runs as long as the recorded ones, and as few; in a session, comparing comes last."""
     lengths = [one.request.max_tokens for one in exchanges if isinstance(one.request, Generate)]
     if not lengths or lengths[-1] < 2:
         return settings
-    return settings.model_copy(update={"bench": settings.bench.model_copy(update={"max_tokens": lengths[-1]})})
+    measures = {"max_tokens": lengths[-1], "pairs": NUM_PAIRS}
+    return settings.model_copy(update={"bench": settings.bench.model_copy(update=measures)})
 
 
-def _stand_in(recorded: str, folder: Path) -> ChosenModel:
+def _stand_in(recorded: str, folder: Path, sizes: Mapping[str, int]) -> ChosenModel:
     # The name comes from a file, so only its last part counts, and only as a name in our own folder.
     name = Path(recorded.replace("\0", "")).name[:100] or "model.gguf"
     path = folder / name
     path.touch()
+    size = sizes.get(PurePath(recorded).name, 0)
+    if 0 < size <= _LARGEST_STAND_IN:
+        os.truncate(path, size)
     return ChosenModel(path.stem, path)
 
 

@@ -63,3 +63,5 @@ class Launch:
     """To begin with; None for what was left the last time."""
     screen: str = ""
     """To begin with; empty for the one that was left."""
+    questions: tuple[str, ...] = ()
+    """Put into the prompt one after the other, since they were recorded with their answers."""

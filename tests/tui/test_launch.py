@@ -15,13 +15,30 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from localspec.engine.events import Configured, EngineFailed, Event, GenerationFinished, ModelsLoaded, RoundFinished
+from localspec.engine.events import (
+    Configured,
+    EngineFailed,
+    Event,
+    GenerationFinished,
+    HeaderRead,
+    ModelsLoaded,
+    RoundFinished,
+)
 from localspec.engine.recorded_session import RecordedSession
 from localspec.engine.recording import read_recording
-from localspec.engine.requests import Configure, Generate, LoadModels, Probe, Request
+from localspec.engine.requests import (
+    Configure,
+    Generate,
+    LoadModels,
+    MeasureFootprint,
+    Probe,
+    ReadHeader,
+    Request,
+)
 from localspec.engine.values import Message, SpeculationSettings
 from localspec.entry import open_app
 from localspec.errors import OfflineError, UsageError
+from localspec.planning.footprint import Placement
 from localspec.session.demo import DemoModels
 from localspec.settings import Settings
 from localspec.tui.app import LocalspecApp
@@ -32,6 +49,7 @@ from localspec.tui.screens.demo import DemoScreen
 from localspec.tui.screens.models import ModelsScreen
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Launch, Workbench
+from localspec.tui.widgets.tour_line import tour_words
 from tests.scripted_engine import EchoEngine
 
 pytestmark = pytest.mark.slow
@@ -79,12 +97,23 @@ async def test_answers_are_drafted_as_was_asked_for(session: RecordedSession, me
 
 
 async def test_what_was_not_recorded_is_refused_in_words(session: RecordedSession) -> None:
-    (answer,) = await events_of(session, Configure(session.next_id(), SpeculationSettings(method="ngram")))
-    assert isinstance(answer, EngineFailed)
-    assert "ngram" in answer.message
+    for request in (
+        Configure(session.next_id(), SpeculationSettings(method="suffix")),
+        ReadHeader(session.next_id(), "/elsewhere/other.gguf"),
+        MeasureFootprint(session.next_id(), "/m/smollm2-135m-f16.gguf", Placement(123)),
+    ):
+        (answer,) = await events_of(session, request)
+        assert isinstance(answer, EngineFailed)
+        assert "The recorded session" in answer.message
     await session.close()
     (answer,) = await events_of(session, Probe(session.next_id()))
     assert isinstance(answer, EngineFailed)
+
+
+async def test_files_are_known_by_their_names_wherever_they_lie(session: RecordedSession) -> None:
+    (answer,) = await events_of(session, ReadHeader(session.next_id(), "/elsewhere/smollm2-135m-q4_0.gguf"))
+    assert isinstance(answer, HeaderRead)
+    assert answer.header.path.endswith("smollm2-135m-q4_0.gguf")
 
 
 async def test_cancelling_ends_what_plays() -> None:
@@ -135,7 +164,7 @@ def test_a_replay_asks_no_hub_and_keeps_nothing_of_the_users(tmp_path: Path) -> 
     with replayed_session(RECORDING, Settings()) as (services, launch):
         assert services.memory_file is None
         assert launch.screen == "chat"
-        assert services.settings.bench.max_tokens == 32
+        assert (services.settings.bench.max_tokens, services.settings.bench.pairs) == (48, 3)
         with pytest.raises(OfflineError):
             services.open_hub()
 
@@ -345,7 +374,12 @@ def test_quitting_in_the_midst_of_the_demo_leaves_no_process(tmp_path: Path) -> 
         os.close(main)
 
 
-async def test_a_replay_looks_at_no_models() -> None:
+async def test_a_replay_has_the_recorded_models_and_none_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCALSPEC_DATA", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mine.gguf").write_bytes(b"GGUF")
     with replayed_session(RECORDING, Settings(), speed=None) as (services, launch):
         app = LocalspecApp(services, replace(launch, screen="models"))
         async with app.run_test() as pilot:
@@ -353,7 +387,31 @@ async def test_a_replay_looks_at_no_models() -> None:
             await pilot.pause()
             screen = app.screen
             assert isinstance(screen, ModelsScreen)
-            assert screen.library.is_empty
+            assert [entry.found.name for entry in screen.library.entries] == ["smollm2-135m-f16", "smollm2-135m-q4_0"]
+            assert not any(entry.failure for entry in screen.library.entries)
+    assert os.environ["LOCALSPEC_DATA"] == str(tmp_path)
+
+
+def test_the_tour_says_what_to_try_on_every_screen() -> None:
+    for mode in LocalspecApp.MODES:
+        words = {tour_words(mode, is_busy, has_worked) for is_busy in (False, True) for has_worked in (False, True)}
+        assert all(0 < len(line) <= 78 - len("Tour 1/5  ") for line in words)
+    assert tour_words("chat", False, True) != tour_words("chat", True, True) != tour_words("chat", False, False)
+
+
+async def test_the_recorded_questions_are_put_one_after_the_other() -> None:
+    with replayed_session(RECORDING, Settings(), speed=None) as (services, launch):
+        app = LocalspecApp(services, launch)
+        async with app.run_test(size=(100, 30)) as pilot:
+            chat = app.screen
+            assert isinstance(chat, ChatScreen)
+            for question in launch.questions:
+                assert chat.prompt.text == question
+                await pilot.press("enter")
+                await chat.workers.wait_for_complete()
+                await pilot.pause()
+            assert chat.prompt.text == ""
+            assert [turn.question for turn in chat.turns] == list(launch.questions)
 
 
 async def test_a_question_that_was_never_asked_gets_the_same_text_either_way(session: RecordedSession) -> None:

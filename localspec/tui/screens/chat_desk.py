@@ -106,6 +106,7 @@ class ChatDesk(ModeScreen):
         self._archive = ChatArchive(services.open_database, services.settings, self._say)
         self._talk = ChatTalk(self.host.room, self._archive, self._pace)
         self._show_idle()
+        self._suggest()
 
     async def on_unmount(self) -> None:
         """Write what is waiting."""
@@ -230,6 +231,7 @@ class ChatDesk(ModeScreen):
             self._say(event.notice)
         self._look_up_baseline()
         self._show_idle()
+        self._suggest()
 
     async def _take_outcome(self, asking: Asking, outcome: Outcome) -> None:
         snapshot = outcome.snapshot
@@ -330,6 +332,13 @@ class ChatDesk(ModeScreen):
         await self.transcript.show(turns, welcome_text(self.workbench, self.engine_state))
         self._show_idle()
         self.prompt.focus()
+
+    def _suggest(self) -> None:
+        """Put the next recorded question into the prompt, if a recorded session is played."""
+        asked = {turn.question for turn in self._turns}
+        question = next((one for one in self.host.launch.questions if one not in asked), "")
+        if question and not self.prompt.text:
+            self.prompt.put(question)
 
     def _is_refused(self) -> bool:
         if self._job is not None:

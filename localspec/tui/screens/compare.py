@@ -115,7 +115,11 @@ class CompareScreen(ModeScreen):
         """Take the measures that the settings name, and be ready."""
         bench = self.host.services.settings.bench
         self._timer = self.set_interval(_FRAME_S, self._tick, pause=True)
-        self.choice = replace(self.choice, max_tokens=bench.max_tokens, num_pairs=MAX_PAIRS)
+        if self.host.launch.replay is None:
+            self.choice = replace(self.choice, max_tokens=bench.max_tokens, num_pairs=MAX_PAIRS)
+        else:
+            # More pairs would play the same runs again, and seem to tell more than they do.
+            self.choice = replace(self.choice, max_tokens=bench.max_tokens, num_pairs=bench.pairs, percent=0.0)
         self._show_choice()
         self.query_one("#compare-run").focus()
 
