@@ -38,6 +38,10 @@ class ModeScreen(Screen[None]):
         self._fit()
         yield TopBar(self.MODE)
         yield from self.compose_body()
+        if self.host.launch.replay is not None:
+            from localspec.tui.widgets.tour_line import TourLine
+
+            yield TourLine(self.MODE).data_bind(ModeScreen.engine_state)
         yield StatusLine().data_bind(ModeScreen.workbench, ModeScreen.engine_state)
         yield KeyLine()
 
