@@ -1,0 +1,344 @@
+"""Adaptive draft length: each round the drafter and the length, 0 included, of the most expected tokens per second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from localspec.engine.acceptance_model import confidence_cell
+from localspec.engine.cost_model import StepCosts
+from localspec.engine.drafter_belief import DrafterBelief
+from localspec.engine.drafting.drafter import Draft, Drafter
+from localspec.engine.loss_budget import LossBudget
+from localspec.engine.pacing import Outcome, check_speculation
+from localspec.engine.pacing_state import PacingState, from_text, to_text
+from localspec.engine.values import MAX_DRAFT_TOKENS, Beliefs, DraftStop, SpeculationSettings
+
+_MARGIN = 0.01
+"""Tokens that a draft must be expected to win before it is preferred to a plain step."""
+_EXPLORE_MARGIN = 0.04
+_EXPLORE_GAP = 4
+_FIRST_PLAIN = 2
+_FIRST_PLAIN_GAP = 12
+_LAST_PLAIN_GAP = 64
+_CATCH_UP_SPREAD = 8.0
+_RATE_KEEPS = 0.9
+_SPREAD_SAMPLES = 0.2
+_OWN_SHARE = 0.1
+
+
+@dataclass(slots=True)
+class _Choice:
+    """A way to spend the round."""
+
+    member: Drafter | None
+    belief: DrafterBelief | None
+    limit: int
+    tokens: float
+    cost: float
+    is_exploring: bool = False
+    draft: Draft | None = None
+    """What a free drafter has proposed."""
+
+    def net(self, rate: float) -> float:
+        """Expected tokens beyond what its time is worth."""
+        return self.tokens - rate * self.cost
+
+
+class AdaptivePacing:
+    """Measures costs and acceptance as it runs, and drafts where that pays.
+
+    Per round it compares a plain step, each free drafter's proposal cut at its best length, and the draft model with
+    its best stopping rule, by expected tokens less the time's worth at the rate reached lately (Dinkelbach's form of
+    tokens per second). What may be lost against plain decoding is bounded by a LossBudget: a round for which it
+    has no credit is not begun, whatever is expected of it.
+    """
+
+    def __init__(
+        self,
+        settings: SpeculationSettings,
+        clock: Callable[[], float] = perf_counter,
+        state: str = "",
+        draft_cost: float = 0.25,
+    ) -> None:
+        """Start cold, or with what was learnt earlier.
+
+        Args:
+            settings: `n_max` is the longest draft; method `auto` takes at least 16.
+            clock: seconds.
+            state: text of `state` from an earlier process; anything else is ignored.
+            draft_cost: guess of a draft step's time in target steps, until it is measured.
+
+        Raises:
+            UsageError: the settings cannot work together.
+        """
+        check_speculation(settings)
+        self._cap = max(settings.n_max, MAX_DRAFT_TOKENS // 2) if settings.method == "auto" else settings.n_max
+        self._n_min = settings.n_min
+        self._clock = clock
+        self._guess = draft_cost
+        self._known = from_text(state) or PacingState()
+        self._costs = StepCosts(self._known.step_s)
+        self._is_warm = self._costs.is_measured(1)
+        self._budget = LossBudget()
+        self._by_name: dict[str, DrafterBelief] = {}
+        self._asked: list[tuple[DrafterBelief, Draft]] = []
+        self._rate_tokens, self._rate_cost = 4.0, 4.0
+        self._sampling_s = 0.0
+        self._draft_cost = 0.0
+        self._plain_gap = _FIRST_PLAIN_GAP
+        self._rounds_to_explore = 0
+        self._beliefs: Beliefs | None = None
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """What the last proposal was chosen by."""
+        return self._beliefs
+
+    @property
+    def state(self) -> str:
+        """What was learnt, as text for a later start with these models on this machine."""
+        drafters = {name: kept for name, kept in self._known.drafters.items() if name not in self._by_name}
+        plain = self._costs.expected[1]
+        drafters.update({name: belief.state(plain) for name, belief in self._by_name.items()})
+        return to_text(PacingState(self._costs.known_s, drafters))
+
+    def begin(self) -> None:
+        """Begin another text: what was true of the last one counts half."""
+        for belief in self._by_name.values():
+            belief.begin()
+        self._asked.clear()
+
+    def propose(self, drafter: Drafter, room: int) -> Draft:
+        """Choose a drafter and a length, and return the draft as it goes to the target."""
+        limit = min(self._cap, room)
+        self._asked.clear()
+        self._draft_cost = 0.0
+        if limit < max(self._n_min, 1):
+            return Draft((), "room")
+        members: Sequence[Drafter] = getattr(drafter, "members", (drafter,))
+        plain = self._costs.expected[1]
+        rate = max(1.0 / plain, self._rate_tokens / self._rate_cost)
+        best = leading = _Choice(None, None, 0, 1.0, plain)
+        worth = best.net(rate) + _MARGIN
+        stop: DraftStop = "no_match"
+        may_speculate = self._is_warm or self._costs.num_plain >= _FIRST_PLAIN
+        is_plain_due = self._costs.rounds_since_plain >= self._plain_gap
+        self._rounds_to_explore -= 1
+        for member in members:
+            belief = self._belief(member)
+            choice = (
+                self._free_choice(member, belief, limit, rate)
+                if member.is_free
+                else self._model_choice(member, belief, limit)
+            )
+            if choice is None:
+                continue
+            stop = "not_worth" if member.is_free else "resting"
+            if leading.member is None or choice.net(rate) > leading.net(rate):
+                leading = choice
+            if not may_speculate or choice.limit == 0:
+                continue
+            value = choice.net(rate)
+            if value > worth or (choice.is_exploring and best.member is None):
+                best, worth = choice, max(value, worth)
+        is_refreshing = is_plain_due and best.member is not None
+        if is_refreshing:
+            best = _Choice(None, None, 0, 1.0, plain)
+        draft = Draft((), stop)
+        if best.member is not None and best.belief is not None:
+            draft = best.draft or self._ask_model(best, rate)
+            draft = self._cut(best, draft, rate)
+            if len(members) > 1:
+                draft = replace(draft, drafter=best.member.name)
+        self._believe(leading if best.member is None else best, best, is_refreshing)
+        return draft
+
+    def _belief(self, member: Drafter) -> DrafterBelief:
+        name = member.name
+        belief = self._by_name.get(name)
+        if belief is None:
+            kept = self._known.drafters.get(name)
+            belief = DrafterBelief(
+                member.is_free, self._guess, kept if kept and kept.is_free == member.is_free else None
+            )
+            self._by_name[name] = belief
+        return belief
+
+    def _free_choice(self, member: Drafter, belief: DrafterBelief, limit: int, rate: float) -> _Choice | None:
+        """Return the best cut of a free drafter's proposal that the budget covers."""
+        draft = member.draft(limit)
+        if not draft.tokens:
+            return None
+        self._asked.append((belief, draft))
+        costs = self._costs
+        expected, lowest, highest = costs.expected, costs.lowest, costs.highest
+        plain = expected[1]
+        most = self._budget.credit
+        joint, doubted = belief.joint(draft)
+        best = choice = _Choice(member, belief, 0, 1.0 + joint[0], expected[2], False, draft)
+        best_net = 1.0 - rate * plain
+        explored = best_net + _EXPLORE_MARGIN
+        sum_joint = sum_doubted = 1.0
+        for length, (likely, certain) in enumerate(zip(joint, doubted, strict=True), 1):
+            sum_joint += likely
+            sum_doubted += certain
+            if length < self._n_min or highest[length + 1] / plain - sum_doubted > most:
+                continue
+            net = sum_joint - rate * expected[length + 1]
+            if net > best_net:
+                best = _Choice(member, belief, length, sum_joint, expected[length + 1], False, draft)
+                best_net = net
+            if self._rounds_to_explore <= 0 and not costs.is_measured(length + 1):
+                net = sum_joint - rate * lowest[length + 1]
+                if net > explored:
+                    choice = _Choice(member, belief, length, sum_joint, expected[length + 1], True, draft)
+                    explored = net
+        return choice if choice.is_exploring and explored > best_net + _EXPLORE_MARGIN else best
+
+    def _model_choice(self, member: Drafter, belief: DrafterBelief, limit: int) -> _Choice:
+        """Return what the draft model is worth: its rule, a probe, or nothing now."""
+        costs, unseen = self._costs, member.num_unseen
+        expected = costs.expected
+        plain = expected[1]
+        rule = belief.rule_for(limit, expected, costs.version)
+        behind = max(unseen - 1, 0) * belief.costs.catch_up
+        cost = rule.cost + behind / _CATCH_UP_SPREAD
+        affordable = self._affordable(belief, limit, unseen)
+        resting = _Choice(member, belief, 0, rule.tokens, cost)
+        value = rule.tokens / cost * plain
+        if affordable and self._rounds_to_explore <= 0:
+            length = belief.worth_exploring(affordable, costs, (max(value, 1.0) + _EXPLORE_MARGIN) / plain)
+            if length:
+                return _Choice(member, belief, length, rule.tokens, cost, True)
+        if affordable and value > 1.0 + _MARGIN:
+            if rule.longest <= affordable or belief.pays_within(affordable, expected):
+                return _Choice(member, belief, affordable, rule.tokens, cost)
+            return resting
+        if belief.is_hopeless(limit, costs.lowest, costs.version):
+            return resting
+        belief.tokens_to_probe -= 1
+        needs_step = belief.is_drawn or not costs.is_measured(2)
+        price = belief.costs.of(1, unseen) / plain + (costs.highest[2] / plain - 1.0 if needs_step else 0.0)
+        if belief.tokens_to_probe <= 0 and self._budget.covers(price):
+            return _Choice(member, belief, 1, rule.tokens, cost, True)
+        return resting
+
+    def _affordable(self, belief: DrafterBelief, limit: int, unseen: int) -> int:
+        """Return the longest draft whose loss the budget covers, if only what is certain were accepted."""
+        highest, plain = self._costs.highest, self._costs.expected[1]
+        certain = belief.acceptance.level_doubted
+        longest, tokens, joint = 0, 1.0, 1.0
+        for length in range(1, limit + 1):
+            joint *= certain
+            tokens += joint
+            if (belief.costs.of(length, unseen) + highest[length + 1]) / plain - tokens <= self._budget.credit:
+                longest = length
+        return longest
+
+    def _ask_model(self, choice: _Choice, rate: float) -> Draft:
+        """Draft with a model by its stopping rule, or to the end where a width is explored."""
+        member, belief = choice.member, choice.belief
+        assert member is not None and belief is not None
+        expected, goes_on = belief.acceptance.expected, belief.rule.goes_on
+        joint = 1.0
+
+        def go_on(count: int, probability: float) -> bool:
+            nonlocal joint
+            joint *= expected(confidence_cell(probability))
+            return choice.is_exploring or goes_on(count, joint)
+
+        unseen = member.num_unseen
+        started = self._clock()
+        draft = member.draft(choice.limit, go_on)
+        cost = (self._clock() - started) / (self._costs.unit_s or 1.0)
+        num_steps = len(draft.tokens) + (draft.stop == "p_min")
+        if num_steps:
+            belief.learn_cost(cost, num_steps, unseen)
+            self._draft_cost = min(cost, 2.0 * belief.costs.of(num_steps, unseen))
+        belief.is_drawn = draft.distributions is not None
+        if draft.tokens:
+            self._asked.append((belief, draft))
+        return draft
+
+    def _cut(self, choice: _Choice, draft: Draft, rate: float) -> Draft:
+        """Leave out the tail that is not worth its verification.
+
+        Not of a draft that was drawn at random: to leave tokens out by what they turned out to be would change the
+        distribution of what is emitted.
+        """
+        if draft.distributions is not None or not draft.tokens:
+            return draft
+        belief = choice.belief
+        assert belief is not None
+        length = choice.limit
+        if not belief.is_free:
+            costs = self._costs
+            joint, _ = belief.joint(draft)
+            if choice.is_exploring and not costs.is_measured(len(draft.tokens) + 1):
+                return draft
+            length, total = 0, 0.0
+            best = -rate * costs.expected[1]
+            for position, likely in enumerate(joint, 1):
+                total += likely
+                value = total - rate * costs.expected[position + 1]
+                if value > best and position >= self._n_min:
+                    length, best = position, value
+        num_left_out = len(draft.tokens) - length
+        if num_left_out <= 0:
+            return draft
+        return replace(
+            draft,
+            tokens=draft.tokens[:length],
+            stop="not_worth",
+            probabilities=draft.probabilities and draft.probabilities[:length],
+            # What a free drafter could have said on top was never wanted.
+            num_discarded=draft.num_discarded + (0 if belief.is_free else num_left_out),
+        )
+
+    def _believe(self, shown: _Choice, best: _Choice, is_refreshing: bool) -> None:
+        costs, belief = self._costs, shown.belief
+        plain = costs.expected[1]
+        unit, sampling = costs.unit_s, self._sampling_s
+        self._beliefs = Beliefs(
+            drafter=shown.member.name if shown.member is not None else "",
+            limit=best.limit,
+            expected_tokens=best.tokens,
+            expected_s=best.cost * unit + best.tokens * sampling,
+            plain_s=plain * unit + sampling,
+            acceptance=belief.mean if belief is not None else 0.0,
+            needed=belief.needed(self._cap, costs.expected, costs.version) if belief is not None else 1.0,
+            is_resting=best.member is None and belief is not None and not belief.is_free and not is_refreshing,
+            is_exploring=best.is_exploring or is_refreshing,
+        )
+
+    def learn(self, outcome: Outcome) -> None:
+        """Hear what became of the round: costs, acceptance, and what it lost or won."""
+        costs = self._costs
+        num_emitted = outcome.num_emitted
+        width = len(outcome.draft.tokens) + 1
+        sampling = outcome.sample_s - self._sampling_s * num_emitted if width > 1 else 0.0
+        if width == 1:
+            seen = outcome.sample_s / max(num_emitted, 1)
+            is_first = not self._sampling_s
+            self._sampling_s += (seen - self._sampling_s) * (1.0 if is_first else _SPREAD_SAMPLES)
+        own = outcome.total_s - outcome.draft_s - outcome.verify_s - outcome.sample_s
+        # Whoever consumes the rounds may pause: that is no cost of a width.
+        own = min(max(own, 0.0), _OWN_SHARE * outcome.verify_s)
+        if width == 1 and costs.rounds_since_plain >= self._plain_gap:
+            self._plain_gap = min(2 * self._plain_gap, _LAST_PLAIN_GAP)
+        was_measured = costs.is_measured(width)
+        costs.learn(width, outcome.verify_s + max(sampling, 0.0) + own)
+        if not was_measured and width > 1:
+            self._rounds_to_explore = _EXPLORE_GAP
+        for belief in self._by_name.values():
+            belief.age(num_emitted)
+        for belief, proposed in self._asked:
+            num_judged = len(proposed.tokens) if proposed.distributions is None else len(outcome.draft.tokens)
+            belief.judge(proposed, outcome.emitted, num_judged)
+        plain = costs.expected[1]
+        cost = costs.expected[width] + self._draft_cost
+        self._budget.settle(num_emitted, cost / plain)
+        self._rate_tokens = self._rate_tokens * _RATE_KEEPS + num_emitted
+        self._rate_cost = self._rate_cost * _RATE_KEEPS + cost

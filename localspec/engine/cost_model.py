@@ -1,0 +1,181 @@
+"""What a step of the target costs at each width, and what a draft costs, measured as they run.
+
+All costs are in units of `unit_s`, which follows the machine: a longer context, or a processor that grows hot, moves
+every width alike, and a round at any known width tells of it. What is kept for each width is its ratio to that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from localspec.engine.values import MAX_DRAFT_TOKENS
+
+MAX_WIDTH = MAX_DRAFT_TOKENS + 1
+
+_WINDOW = 7
+_GUESSED_SLOPE = 0.5
+_HIGHEST_SLOPE = 1.0
+_LOWEST_SLOPE = 0.1
+_FOLLOW = 0.1
+_JUMP = 1.25
+
+
+class StepCosts:
+    """The verification curve: cost of a target step over 1 to MAX_WIDTH positions.
+
+    Per width the median of the last seven steps, over the widths from 2 on the monotone fit nearest to those (pool
+    adjacent violators; de Leeuw, Hornik and Mair 2009), linear in between. Width 1 is the baseline that everything is
+    judged by, so it is never pooled with others. Beyond the widest step seen, the slope continues.
+    """
+
+    def __init__(self, known_s: Mapping[int, float] | None = None) -> None:
+        """Start from nothing, or from seconds by width as an earlier process measured them."""
+        self.unit_s = 0.0
+        """Seconds of one unit, about those of a plain step; 0 before anything is known."""
+        self.expected: list[float] = []
+        """Cost by width, in units; index 0 is not used."""
+        self.lowest: list[float] = []
+        """What a width could cost at best: where it was not measured, little more than the next narrower one."""
+        self.highest: list[float] = []
+        """What a width is feared to cost: where it was not measured, as much as the next wider one, or a straight line
+        from a plain step."""
+        self.rounds_since_plain = 0
+        self.num_plain = 0
+        """Plain steps seen by this process."""
+        self.version = 0
+        """Rises when the curve moves by more than 2 % anywhere that was measured."""
+        self._windows: dict[int, deque[float]] = {}
+        self._medians: dict[int, float] = {}
+        self._ratios: list[float] = []
+        for width, seconds in (known_s or {}).items():
+            self._keep(width, seconds)
+        self._fit()
+
+    def is_measured(self, width: int) -> bool:
+        """Whether a step of this width was ever seen."""
+        return width in self._medians
+
+    @property
+    def known_s(self) -> dict[int, float]:
+        """Seconds by width, of those that were measured."""
+        return {width: median * self.unit_s for width, median in sorted(self._medians.items())}
+
+    def learn(self, width: int, seconds: float) -> None:
+        """Hear of one step.
+
+        Args:
+            width: positions, 1 to MAX_WIDTH.
+            seconds: more than 0; nothing is learnt of anything else.
+        """
+        if not seconds > 0.0:
+            return
+        if width == 1:
+            self.num_plain += 1
+            self.rounds_since_plain = 0
+        else:
+            self.rounds_since_plain += 1
+        known = self._windows.get(width)
+        if known is not None and (width == 1 or len(known) > 1):
+            self._follow(seconds / (self.unit_s * self._medians[width]))
+        before = self._medians.get(width)
+        after = self._keep(width, seconds)
+        if before is None or abs(after - before) > 0.02 * before:
+            self.version += 1
+            self._fit()
+
+    def _keep(self, width: int, seconds: float) -> float:
+        """Put a step into its window, and return the new median."""
+        if not self.unit_s:
+            self.unit_s = seconds / (1.0 + _GUESSED_SLOPE * (width - 1))
+        window = self._windows.setdefault(width, deque(maxlen=_WINDOW))
+        window.append(seconds / self.unit_s)
+        # Of an even number the lower one: what disturbs a step makes it slower.
+        self._medians[width] = sorted(window)[(len(window) - 1) // 2]
+        return self._medians[width]
+
+    def _follow(self, ratio: float) -> None:
+        """Move the unit with the machine: slowly by the median of three rounds, at once where that has jumped."""
+        ratios = self._ratios
+        ratios.append(ratio)
+        if len(ratios) < 3:
+            return
+        middle = sorted(ratios)[1]
+        if 1.0 / _JUMP < middle < _JUMP:
+            self.unit_s *= 1.0 + _FOLLOW * (middle - 1.0)
+            del ratios[0]
+        else:
+            self.unit_s *= middle
+            ratios.clear()
+
+    def _fit(self) -> None:
+        plain = self._medians.get(1, 1.0)
+        widths = sorted(width for width in self._medians if width > 1)
+        fitted = monotone([self._medians[width] for width in widths], [len(self._windows[width]) for width in widths])
+        expected, lowest, highest = [0.0, plain], [0.0, plain], [0.0, plain]
+        last, cost = 1, plain
+        slope = 0.0
+        for width, raw in zip(widths, fitted, strict=True):
+            reached = max(raw, plain)
+            slope = (reached - cost) / (width - last)
+            for between in range(last + 1, width):
+                expected.append(cost + slope * (between - last))
+                lowest.append(cost)
+                highest.append(reached)
+            expected.append(reached)
+            lowest.append(reached)
+            highest.append(reached)
+            last, cost = width, reached
+        mean_slope = (cost - plain) / (last - 1) if last > 1 else 0.0
+        rise = (slope + mean_slope) / 2 if last > 1 else _GUESSED_SLOPE * plain
+        most = max(mean_slope, slope) if last > 1 else _HIGHEST_SLOPE * plain
+        least = mean_slope / 4 if last > 1 else _LOWEST_SLOPE * plain
+        for beyond in range(1, MAX_WIDTH - last + 1):
+            expected.append(cost + rise * beyond)
+            lowest.append(cost + least * beyond)
+            highest.append(cost + most * beyond)
+        self.expected, self.lowest, self.highest = expected, lowest, highest
+
+
+def monotone(values: list[float], weights: list[int]) -> list[float]:
+    """Return the non-decreasing sequence nearest to `values` in weighted squares (pool adjacent violators)."""
+    blocks: list[tuple[float, int, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        mean, total, count = value, weight, 1
+        while blocks and blocks[-1][0] > mean:
+            other, other_weight, other_count = blocks.pop()
+            mean = (mean * total + other * other_weight) / (total + other_weight)
+            total += other_weight
+            count += other_count
+        blocks.append((mean, total, count))
+    return [mean for mean, _, count in blocks for _ in range(count)]
+
+
+class DraftCosts:
+    """What a model's draft costs, in units of the target's steps.
+
+    cost = steps * step + (unseen - 1) * catch_up: the first step also reads what the draft has not seen.
+    """
+
+    def __init__(self, step: float, catch_up: float | None = None) -> None:
+        """Start from a guess, or from what was measured earlier."""
+        self.step = step
+        self.catch_up = step * 0.3 if catch_up is None else catch_up
+        self._steps: deque[float] = deque(maxlen=9)
+        self._catch_ups: deque[float] = deque(maxlen=5)
+
+    def of(self, num_tokens: int, unseen: int) -> float:
+        """Return the cost of drafting so many tokens."""
+        return num_tokens * self.step + max(unseen - 1, 0) * self.catch_up
+
+    def learn(self, cost: float, num_tokens: int, unseen: int) -> None:
+        """Hear of a draft of at least one token."""
+        if unseen <= 2:
+            self._steps.append(cost / num_tokens)
+            self.step = sorted(self._steps)[(len(self._steps) - 1) // 2]
+        elif self._steps:
+            self._catch_ups.append(max(cost - num_tokens * self.step, 0.0) / (unseen - 1))
+            self.catch_up = sorted(self._catch_ups)[(len(self._catch_ups) - 1) // 2]
+        else:
+            self.step = cost / (num_tokens + 0.3 * (unseen - 1))
+            self.catch_up = 0.3 * self.step
