@@ -12,8 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    # Imported where intervals are made: a front end that shows a speed needs none of it, and it takes long to load.
+    import numpy as np
 
 MIN_PAIRS = 3
 """With fewer paired ratios there is no interval: Student's for two spans many orders of magnitude."""
@@ -67,7 +70,13 @@ def percentile(values: Sequence[float], rank: float) -> float:
         raise ValueError("no values")
     if not 0.0 <= rank <= 100.0:
         raise ValueError(f"rank {rank} is not within 0 to 100")
-    return float(np.percentile(np.asarray(values, dtype=np.float64), rank))
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * (rank / 100.0)
+    below = int(place)
+    share = place - below
+    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+    # From the nearer end, so that rounding never passes it.
+    return float(low + (high - low) * share if share < 0.5 else high - (high - low) * (1.0 - share))
 
 
 def bootstrap_median(values: Sequence[float], rng: np.random.Generator) -> Estimate:
@@ -76,6 +85,8 @@ def bootstrap_median(values: Sequence[float], rng: np.random.Generator) -> Estim
     Raises:
         ValueError: there are no values.
     """
+    import numpy as np
+
     middle = median(values)
     if len(values) == 1:
         return Estimate(middle, None, None, 1)
@@ -92,6 +103,8 @@ def estimate_ratio(ratios: Sequence[float], rng: np.random.Generator) -> Estimat
     Raises:
         ValueError: there are no ratios, or one is not positive and finite.
     """
+    import numpy as np
+
     if any(not (math.isfinite(ratio) and ratio > 0.0) for ratio in ratios):
         raise ValueError("ratios must be positive and finite")
     estimate = bootstrap_median(ratios, rng)
@@ -122,6 +135,8 @@ def estimate_unpaired_ratio(
     Raises:
         ValueError: there are no values on a side, or one is not positive and finite.
     """
+    import numpy as np
+
     if any(not (math.isfinite(value) and value > 0.0) for value in (*numerators, *denominators)):
         raise ValueError("values must be positive and finite")
     ratio = median(numerators) / median(denominators)
@@ -138,6 +153,8 @@ def estimate_unpaired_ratio(
 
 
 def _resampled_medians(values: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    import numpy as np
+
     data = np.asarray(values, dtype=np.float64)
     return np.asarray(np.median(data[rng.integers(0, len(data), size=(NUM_RESAMPLES, len(data)))], axis=1))
 
