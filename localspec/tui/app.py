@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from localspec.tui.modes import MODES, app_commands
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices, import_engine
 from localspec.tui.state import EngineState, Launch, Workbench
+from localspec.tui.terminal_check import check_terminal
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -282,7 +284,12 @@ class LocalspecApp(ConfiguredApp):
 
 
 def run_app(services: AppServices | None = None, launch: Launch | None = None) -> int:
-    """Run the app until it is left, and return its exit code. What it died of is raised when the screen is back."""
+    """Run the app until it is left, and return its exit code. What it died of is raised when the screen is back.
+
+    Raises:
+        UsageError: it cannot be drawn on this terminal.
+    """
+    check_terminal(sys.__stderr__, os.environ)
     app = LocalspecApp(services, launch)
     code = app.run()
     if app.failure is not None:
