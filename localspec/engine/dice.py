@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 Weights = npt.NDArray[np.float64]
+Purpose = Literal["draft", "verification"]
 
 
 class Dice(Protocol):
@@ -27,9 +28,9 @@ class Dice(Protocol):
 class SeededDice:
     """A seeded generator for one purpose in one answer. The two purposes share no random number."""
 
-    def __init__(self, seed: int, purpose: Literal["draft", "verification"]) -> None:
+    def __init__(self, seed: int, purpose: Purpose) -> None:
         # Lossless verification assumes that its decisions know nothing of the draft's, equal seeds or not.
-        key = (seed, ("draft", "verification").index(purpose))
+        key = (seed, get_args(Purpose).index(purpose))
         self._random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
 
     def happens(self, probability: float) -> bool:
