@@ -47,7 +47,6 @@ class EngineRoom:
         self._on_state = on_state
         self._engine: Engine | None = None
         self._probe: Engine | None = None
-        self._loaded_for: Workbench | None = None
         self._lock = asyncio.Lock()
         self.state = EngineState()
         self.load_plan: LoadPlan | None = None
@@ -90,8 +89,7 @@ class EngineRoom:
             try:
                 yield self.engine
             except EngineDiedError as error:
-                self._loaded_for = None
-                self._change(loaded=None, speculation=None, failure=error.message)
+                self._change(loaded=None, loaded_for=None, speculation=None, failure=error.message)
                 raise
             finally:
                 self._change(busy="")
@@ -109,7 +107,7 @@ class EngineRoom:
         """
         if bench.target is None:
             raise UsageError("No target model is chosen.", "Choose one on the Models screen.")
-        loaded, before = self.state.loaded, self._loaded_for
+        loaded, before = self.state.loaded, self.state.loaded_for
         if loaded is not None and before is not None and _is_same(before, bench, "target", "context", *_OF_THE_DRAFT):
             return loaded
         try:
@@ -168,8 +166,8 @@ class EngineRoom:
     ) -> ModelsLoaded:
         target_only = None if loaded.footprint is None else replace(loaded.footprint, draft=None)
         # Until the engine has answered, and if it is stopped before that, there is no draft.
-        self._loaded_for = replace(bench, draft=None)
         self._change(
+            loaded_for=replace(bench, draft=None),
             loaded=replace(loaded, draft=None, draft_failure="", footprint=target_only),
             speculation=None,
         )
@@ -188,8 +186,7 @@ class EngineRoom:
     async def _load_anew(self, bench: Workbench, target: Path, plan: LoadPlan, on_progress: OnLoad) -> ModelsLoaded:
         draft = None if bench.draft is None else bench.draft.path
         require_files(target, draft)
-        self._loaded_for = None
-        self._change(loaded=None, speculation=None)
+        self._change(loaded=None, loaded_for=None, speculation=None)
         loaded = await load_models(
             self.engine, target, draft, plan.context, bench.speculation, on_progress, plan.draft_context
         )
@@ -197,8 +194,7 @@ class EngineRoom:
 
     def _note_loaded(self, bench: Workbench, plan: LoadPlan, loaded: ModelsLoaded) -> ModelsLoaded:
         self.load_plan = plan
-        self._loaded_for = bench
-        self._change(loaded=loaded, speculation=loaded.speculation)
+        self._change(loaded=loaded, loaded_for=bench, speculation=loaded.speculation)
         return loaded
 
     async def unload(self) -> None:
@@ -210,7 +206,8 @@ class EngineRoom:
         from localspec.engine.requests import Unload
 
         async with self.occupied("unloading") as engine:
-            self._loaded_for = self.load_plan = None
+            self.load_plan = None
+            self._change(loaded_for=None)
             async for _ in engine.stream(Unload(engine.next_id())):
                 pass
             self._change(loaded=None, speculation=None)

@@ -43,6 +43,8 @@ class EngineState:
     """What the engine really has, as it said itself, and what it is doing."""
 
     loaded: ModelsLoaded | None = None
+    loaded_for: Workbench | None = None
+    """The bench for which that was loaded; None while nothing is."""
     speculation: SpeculationState | None = None
     """The drafter in force; None while nothing is loaded."""
     busy: str = ""

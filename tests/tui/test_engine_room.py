@@ -18,6 +18,7 @@ from localspec.planning.footprint import PairFootprint
 from localspec.session.fit import placement_of
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.state import ChosenModel, EngineState, Workbench
+from localspec.tui.widgets.status_line import status_parts
 from tests.fit_kit import MODELS, FitEngine, write_models
 from tests.plan_kit import MIB, MadeUpModel, Measuring
 
@@ -257,3 +258,18 @@ async def test_planning_leaves_the_process_with_the_models_alone(made: Bench) ->
     await made.load("other", None)
     later = made.engines[0].requests[asked:]
     assert not [one for one in later if isinstance(one, Probe | MeasureFootprint)]
+
+
+async def test_the_status_names_what_is_loaded_and_not_what_was_chosen_meanwhile(made: Bench) -> None:
+    def line(**chosen: ChosenModel | None) -> str:
+        return "".join(text for text, _ in status_parts(replace(made.bench, **chosen), made.room.state, 200))  # type: ignore[arg-type]
+
+    await made.load("big", "small")
+    assert line().endswith("  big + small")
+    assert line(draft=None).endswith("  big + small")
+    assert line(target=made.chosen("other")).endswith("  big + small  other chosen, not loaded")
+    assert line(draft=made.chosen("wide")).endswith("  big + small  wide chosen, not loaded")
+    await made.load("big", None)
+    made.engines[0].draft_failure = "its vocabulary is another"
+    await made.load("big", "small")
+    assert "OFF (there is no draft model)" in line() and line().endswith("  big")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from localspec.session.figures import DASH
 from localspec.session.plain_text import one_line
-from localspec.tui.state import EngineState, Workbench
+from localspec.tui.state import ChosenModel, EngineState, Workbench
+
+if TYPE_CHECKING:
+    from localspec.engine.values import ModelInfo
 
 
 class StatusLine(Widget):
@@ -43,10 +49,16 @@ def status_parts(bench: Workbench, state: EngineState, width: int) -> list[tuple
         parts += [("  ", ""), (f"engine: {one_line(state.failure)}", "$text-error")]
     loaded = state.loaded
     if loaded is not None:
-        models = one_line(loaded.target.name if bench.target is None else bench.target.name)
-        if loaded.draft is not None and bench.draft is not None:
-            models += f" + {one_line(bench.draft.name)}"
-        parts += [("  ", ""), (models, "")]
+        before = state.loaded_for or bench
+        pairs = ((loaded.target, before.target), (loaded.draft, before.draft))
+        parts += [("  ", ""), (" + ".join(_name(info, chosen) for info, chosen in pairs if info is not None), "")]
+        waiting = [
+            one_line(chosen.name)
+            for chosen, old in ((bench.target, before.target), (bench.draft, before.draft))
+            if chosen is not None and chosen != old
+        ]
+        if waiting:
+            parts += [("  ", ""), (f"{' + '.join(waiting)} chosen, not loaded", "dim")]
     elif bench.target is not None:
         parts += [("  ", ""), (f"{one_line(bench.target.name)} chosen, not loaded", "dim")]
     else:
@@ -54,6 +66,11 @@ def status_parts(bench: Workbench, state: EngineState, width: int) -> list[tuple
     if state.busy:
         parts += [("  ", ""), (f"{state.busy} …", "$text-accent")]
     return parts
+
+
+def _name(info: ModelInfo, chosen: ChosenModel | None) -> str:
+    """Return what the app calls a loaded model; its file's name where it was not chosen here."""
+    return one_line(Path(info.path).stem if chosen is None else chosen.name)
 
 
 def _speculation(state: EngineState, width: int) -> tuple[str, str]:
