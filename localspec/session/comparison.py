@@ -26,7 +26,7 @@ from localspec.session.outcome import (
     comparison_notes,
     evaluate_arm,
 )
-from localspec.session.same_text import SameText, compare_text, first_difference, unexplained, worst
+from localspec.session.same_text import SameText, compare_text, first_difference, must_be_same, unexplained, worst
 from localspec.session.trial import Trial, run_trial
 
 Phase = Literal["warm_up", "trial", "replay"]
@@ -282,7 +282,8 @@ class _Run:
             self._trials[arm.name].append(trial)
 
     def _pairs_of(self, arm: Arm) -> list[tuple[Trial, Trial]]:
-        if arm.name in self._reasons:
+        """Return the runs whose texts must agree."""
+        if arm.name in self._reasons or not must_be_same(arm.speculation, self._sampling):
             return []
         baselines = {trial.pair: trial for trial in self._trials[self._arms[0].name]}
         trials = sorted(self._trials[arm.name], key=lambda trial: trial.pair)

@@ -14,7 +14,7 @@ from typing import Literal
 from localspec.engine.events import DifferenceExplained, EngineFailed, Event
 from localspec.engine.interface import Engine, as_error
 from localspec.engine.requests import ExplainDifference
-from localspec.engine.values import SamplingSettings
+from localspec.engine.values import SamplingSettings, SpeculationSettings
 from localspec.session.trial import Trial
 
 Kind = Literal["identical", "rounding", "error"]
@@ -37,6 +37,12 @@ class SameText:
     """None: they differ, and there was no time to find out why."""
     reason: str = ""
     """Why it is called an error; empty for the other kinds."""
+
+
+def must_be_same(speculation: SpeculationSettings, sampling: SamplingSettings) -> bool:
+    """Whether an arm must write the baseline's text. `rejection` and `block` promise its probabilities only, except at
+    temperature 0, where they are `exact`."""
+    return speculation.verification == "exact" or sampling.temperature <= 0.0
 
 
 IDENTICAL = SameText(True, None, None, None, "identical")
