@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from localspec.engine.drafting.drafter import Draft
 
 _STRENGTH = 3.0
-_LEVEL_STRENGTH = 3.0
+_LEVEL_STRENGTH = 4.0
 _DOUBT = 2.0
-_CELL_KEEPS = 0.985
-_LEVEL_KEEPS = 0.94
+_CELL_KEEPS = 0.995
+_LEVEL_KEEPS = 0.96
 _TOKEN_KEEPS = 0.99
 _MOST = 0.995
 

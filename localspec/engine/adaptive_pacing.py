@@ -16,14 +16,15 @@ from localspec.engine.pacing_state import PacingState, from_text, to_text
 from localspec.engine.values import MAX_DRAFT_TOKENS, Beliefs, DraftStop, SpeculationSettings
 
 _MARGIN = 0.01
-"""Tokens that a draft must be expected to win before it is preferred to a plain step."""
+"""Share by which a draft must be expected to beat a plain step."""
 _EXPLORE_MARGIN = 0.04
 _EXPLORE_GAP = 4
 _FIRST_PLAIN = 2
 _FIRST_PLAIN_GAP = 12
 _LAST_PLAIN_GAP = 64
 _CATCH_UP_SPREAD = 8.0
-_RATE_KEEPS = 0.9
+_RATE_KEEPS = 0.95
+_RATE_STRENGTH = 10.0
 _SPREAD_SAMPLES = 0.2
 _OWN_SHARE = 0.1
 
@@ -40,6 +41,11 @@ class _Choice:
     is_exploring: bool = False
     draft: Draft | None = None
     """What a free drafter has proposed."""
+
+    @property
+    def rate(self) -> float:
+        """Expected tokens per cost."""
+        return self.tokens / self.cost
 
     def net(self, rate: float) -> float:
         """Expected tokens beyond what its time is worth."""
@@ -84,7 +90,7 @@ class AdaptivePacing:
         self._budget = LossBudget()
         self._by_name: dict[str, DrafterBelief] = {}
         self._asked: list[tuple[DrafterBelief, Draft]] = []
-        self._rate_tokens, self._rate_cost = 4.0, 4.0
+        self._rate_tokens, self._rate_cost = _RATE_STRENGTH, _RATE_STRENGTH
         self._sampling_s = 0.0
         self._draft_cost = 0.0
         self._plain_gap = _FIRST_PLAIN_GAP
@@ -119,40 +125,43 @@ class AdaptivePacing:
             return Draft((), "room")
         members: Sequence[Drafter] = getattr(drafter, "members", (drafter,))
         plain = self._costs.expected[1]
-        rate = max(1.0 / plain, self._rate_tokens / self._rate_cost)
-        best = leading = _Choice(None, None, 0, 1.0, plain)
-        worth = best.net(rate) + _MARGIN
-        stop: DraftStop = "no_match"
+        none = _Choice(None, None, 0, 1.0, plain)
         may_speculate = self._is_warm or self._costs.num_plain >= _FIRST_PLAIN
-        is_plain_due = self._costs.rounds_since_plain >= self._plain_gap
         self._rounds_to_explore -= 1
+        stop: DraftStop = "no_match"
+        choices = []
         for member in members:
             belief = self._belief(member)
-            choice = (
-                self._free_choice(member, belief, limit, rate)
-                if member.is_free
-                else self._model_choice(member, belief, limit)
-            )
-            if choice is None:
-                continue
-            stop = "not_worth" if member.is_free else "resting"
-            if leading.member is None or choice.net(rate) > leading.net(rate):
-                leading = choice
-            if not may_speculate or choice.limit == 0:
-                continue
-            value = choice.net(rate)
-            if value > worth or (choice.is_exploring and best.member is None):
-                best, worth = choice, max(value, worth)
-        is_refreshing = is_plain_due and best.member is not None
+            if member.is_free:
+                choice = self._free_choice(member, belief, limit)
+                stop = "not_worth" if choice is not None else stop
+            else:
+                choice = self._model_choice(member, belief, limit)
+                stop = "resting"
+            if choice is not None:
+                choices.append(choice)
+        shown = best = none
+        rate = 1.0 / plain
+        if choices:
+            # Time is worth what is reached on average, but no more than the best that there is now: after a lucky
+            # stretch nothing would seem good enough.
+            rate = max(rate, min(self._rate_tokens / self._rate_cost, max(choice.rate for choice in choices)))
+            shown = max(choices, key=lambda choice: choice.net(rate))
+            wanted = [choice for choice in choices if choice.limit and may_speculate]
+            if wanted:
+                best = max(wanted, key=lambda choice: choice.net(rate))
+                if best.net(rate) < none.net(rate):
+                    best = next((choice for choice in wanted if choice.is_exploring), none)
+        is_refreshing = best.member is not None and self._costs.rounds_since_plain >= self._plain_gap
         if is_refreshing:
-            best = _Choice(None, None, 0, 1.0, plain)
+            best = none
         draft = Draft((), stop)
         if best.member is not None and best.belief is not None:
             draft = best.draft or self._ask_model(best, rate)
             draft = self._cut(best, draft, rate)
             if len(members) > 1:
                 draft = replace(draft, drafter=best.member.name)
-        self._believe(leading if best.member is None else best, best, is_refreshing)
+        self._believe(shown if best.member is None else best, best, is_refreshing)
         return draft
 
     def _belief(self, member: Drafter) -> DrafterBelief:
@@ -166,7 +175,7 @@ class AdaptivePacing:
             self._by_name[name] = belief
         return belief
 
-    def _free_choice(self, member: Drafter, belief: DrafterBelief, limit: int, rate: float) -> _Choice | None:
+    def _free_choice(self, member: Drafter, belief: DrafterBelief, limit: int) -> _Choice | None:
         """Return the best cut of a free drafter's proposal that the budget covers."""
         draft = member.draft(limit)
         if not draft.tokens:
@@ -174,28 +183,33 @@ class AdaptivePacing:
         self._asked.append((belief, draft))
         costs = self._costs
         expected, lowest, highest = costs.expected, costs.lowest, costs.highest
-        plain = expected[1]
-        most = self._budget.credit
+        plain, credit = expected[1], self._budget.credit
         joint, doubted = belief.joint(draft)
-        best = choice = _Choice(member, belief, 0, 1.0 + joint[0], expected[2], False, draft)
-        best_net = 1.0 - rate * plain
-        explored = best_net + _EXPLORE_MARGIN
+        possible: list[tuple[int, float]] = []
         sum_joint = sum_doubted = 1.0
+        reached = explored = 1.0 / plain
+        longer = 0
         for length, (likely, certain) in enumerate(zip(joint, doubted, strict=True), 1):
             sum_joint += likely
             sum_doubted += certain
-            if length < self._n_min or highest[length + 1] / plain - sum_doubted > most:
+            if length < self._n_min or highest[length + 1] / plain - sum_doubted > credit:
                 continue
-            net = sum_joint - rate * expected[length + 1]
-            if net > best_net:
-                best = _Choice(member, belief, length, sum_joint, expected[length + 1], False, draft)
-                best_net = net
+            possible.append((length, sum_joint))
+            reached = max(reached, sum_joint / expected[length + 1])
             if self._rounds_to_explore <= 0 and not costs.is_measured(length + 1):
-                net = sum_joint - rate * lowest[length + 1]
-                if net > explored:
-                    choice = _Choice(member, belief, length, sum_joint, expected[length + 1], True, draft)
-                    explored = net
-        return choice if choice.is_exploring and explored > best_net + _EXPLORE_MARGIN else best
+                hoped = sum_joint / lowest[length + 1]
+                if hoped > explored:
+                    explored, longer = hoped, len(possible) - 1
+        if not possible:
+            return _Choice(member, belief, 0, 1.0 + joint[0], expected[2], False, draft)
+        if explored > reached * (1.0 + _EXPLORE_MARGIN):
+            length, tokens = possible[longer]
+            return _Choice(member, belief, length, tokens, expected[length + 1], True, draft)
+        if reached * plain < 1.0 + _MARGIN:
+            return _Choice(member, belief, 0, possible[0][1], expected[possible[0][0] + 1], False, draft)
+        rate = min(max(1.0 / plain, self._rate_tokens / self._rate_cost), reached)
+        length, tokens = max(possible, key=lambda cut: cut[1] - rate * expected[cut[0] + 1])
+        return _Choice(member, belief, length, tokens, expected[length + 1], False, draft)
 
     def _model_choice(self, member: Drafter, belief: DrafterBelief, limit: int) -> _Choice:
         """Return what the draft model is worth: its rule, a probe, or nothing now."""
@@ -212,10 +226,9 @@ class AdaptivePacing:
             length = belief.worth_exploring(affordable, costs, (max(value, 1.0) + _EXPLORE_MARGIN) / plain)
             if length:
                 return _Choice(member, belief, length, rule.tokens, cost, True)
-        if affordable and value > 1.0 + _MARGIN:
-            if rule.longest <= affordable or belief.pays_within(affordable, expected):
-                return _Choice(member, belief, affordable, rule.tokens, cost)
-            return resting
+        is_paying = affordable > 0 and value > 1.0 + _MARGIN
+        if is_paying and (rule.longest <= affordable or belief.pays_within(affordable, expected)):
+            return _Choice(member, belief, affordable, rule.tokens, cost)
         if belief.is_hopeless(limit, costs.lowest, costs.version):
             return resting
         belief.tokens_to_probe -= 1

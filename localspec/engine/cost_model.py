@@ -19,6 +19,8 @@ _HIGHEST_SLOPE = 1.0
 _LOWEST_SLOPE = 0.1
 _FOLLOW = 0.1
 _JUMP = 1.25
+_FIRST_TRUST = 1.25
+_GUESSED_READING = 0.15
 
 
 class StepCosts:
@@ -79,6 +81,9 @@ class StepCosts:
         if known is not None and (width == 1 or len(known) > 1):
             self._follow(seconds / (self.unit_s * self._medians[width]))
         before = self._medians.get(width)
+        if before is None and self.unit_s:
+            # One step alone may be an outlier, and a width that seems dear is not soon seen again.
+            seconds = min(seconds, _FIRST_TRUST * self.highest[width] * self.unit_s)
         after = self._keep(width, seconds)
         if before is None or abs(after - before) > 0.02 * before:
             self.version += 1
@@ -160,7 +165,7 @@ class DraftCosts:
     def __init__(self, step: float, catch_up: float | None = None) -> None:
         """Start from a guess, or from what was measured earlier."""
         self.step = step
-        self.catch_up = step * 0.3 if catch_up is None else catch_up
+        self.catch_up = step * _GUESSED_READING if catch_up is None else catch_up
         self._steps: deque[float] = deque(maxlen=9)
         self._catch_ups: deque[float] = deque(maxlen=5)
 
@@ -177,5 +182,5 @@ class DraftCosts:
             self._catch_ups.append(max(cost - num_tokens * self.step, 0.0) / (unseen - 1))
             self.catch_up = sorted(self._catch_ups)[(len(self._catch_ups) - 1) // 2]
         else:
-            self.step = cost / (num_tokens + 0.3 * (unseen - 1))
-            self.catch_up = 0.3 * self.step
+            self.step = cost / (num_tokens + _GUESSED_READING * (unseen - 1))
+            self.catch_up = _GUESSED_READING * self.step

@@ -28,7 +28,7 @@ class Setting:
 
     machine: Machine
     step: float
-    """A draft step in plain steps; what it costs to let the draft read a token it has not seen is a fifth of it."""
+    """A draft step in plain steps of the target."""
     has_copier: bool = False
     has_model: bool = True
 
@@ -38,7 +38,7 @@ class Setting:
         if self.has_copier:
             members.append(MadeUpCopier(text))
         if self.has_model:
-            members.append(MadeUpDraftModel(text, clock, self.step))
+            members.append(MadeUpDraftModel(text, clock, self.step, self.step * self.machine.reading))
         return members[0] if len(members) == 1 else MadeUpCascade(tuple(members))
 
 

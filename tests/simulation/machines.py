@@ -15,6 +15,8 @@ class Machine:
 
     name: str
     points: tuple[tuple[int, float], ...]
+    reading: float
+    """What a model pays for a token that it reads among many, in its own plain steps."""
 
     def cost(self, width: int) -> float:
         """Return the cost of a step over `width` positions, in plain steps."""
@@ -28,15 +30,18 @@ class Machine:
         return end[1] + (end[1] - last[1]) / (end[0] - last[0]) * (width - end[0])
 
 
-GPU = Machine("GPU, flat to 4", ((1, 1.0), (2, 1.17), (4, 1.36), (8, 2.2), (9, 3.4), (16, 3.8), (33, 4.6)))
-CPU_F16 = Machine("CPU F16", ((1, 1.0), (2, 1.65), (3, 1.82), (4, 2.0), (6, 2.1), (8, 2.6), (12, 3.1), (16, 3.6)))
+GPU = Machine("GPU, flat to 4", ((1, 1.0), (2, 1.17), (4, 1.36), (8, 2.2), (9, 3.4), (16, 3.8), (33, 4.6)), 0.04)
+CPU_F16 = Machine("CPU F16", ((1, 1.0), (2, 1.65), (3, 1.82), (4, 2.0), (6, 2.1), (8, 2.6), (12, 3.1), (16, 3.6)), 0.12)
 CPU_Q4_0 = Machine(
     "CPU Q4_0, stairs",
     ((1, 1.0), (2, 1.85), (3, 2.48), (4, 2.48), (5, 3.53), (7, 4.3), (8, 4.3), (12, 6.0), (16, 6.57)),
+    0.2,
 )
-CPU_Q4_K = Machine("CPU Q4_K, steep", ((1, 1.0), (2, 2.03), (3, 2.75), (4, 3.19), (5, 3.98), (8, 6.93), (16, 9.2)))
-MOE = Machine("MoE", ((1, 1.0), (2, 1.59), (3, 1.84), (5, 2.44), (8, 3.3), (16, 5.2)))
-METAL = Machine("Metal-like", ((1, 1.0), (2, 1.5), (3, 1.75), (4, 2.0), (8, 2.9), (9, 4.6), (16, 5.5)))
+CPU_Q4_K = Machine(
+    "CPU Q4_K, steep", ((1, 1.0), (2, 2.03), (3, 2.75), (4, 3.19), (5, 3.98), (8, 6.93), (16, 9.2)), 0.35
+)
+MOE = Machine("MoE", ((1, 1.0), (2, 1.59), (3, 1.84), (5, 2.44), (8, 3.3), (16, 5.2)), 0.2)
+METAL = Machine("Metal-like", ((1, 1.0), (2, 1.5), (3, 1.75), (4, 2.0), (8, 2.9), (9, 4.6), (16, 5.5)), 0.1)
 
 MACHINES = (GPU, CPU_F16, CPU_Q4_0, CPU_Q4_K, MOE, METAL)
 

@@ -80,11 +80,11 @@ class MadeUpSampler:
 class MadeUpDraftModel:
     """A draft model whose steps take simulated time."""
 
-    def __init__(self, text: Text, clock: Clock, step: float, catch_up: float | None = None) -> None:
+    def __init__(self, text: Text, clock: Clock, step: float, catch_up: float) -> None:
         self._text = text
         self._clock = clock
         self._step = step
-        self._catch_up = 0.2 * step if catch_up is None else catch_up
+        self._catch_up = catch_up
         self._position = 0
         self._seen = 0
         self.num_steps = 0
@@ -244,9 +244,7 @@ def play(
         drafter.begin((1,))
     begun = clock.spent
     spent = [0.0]
-    rounds = speculate(
-        target, MadeUpSampler(clock), drafter, pacing, length + 1, lambda token: None, clock=clock
-    )
+    rounds = speculate(target, MadeUpSampler(clock), drafter, pacing, length + 1, lambda token: None, clock=clock)
     next(rounds)
     for done in rounds:
         passed, before = clock.spent - begun, spent[-1]
