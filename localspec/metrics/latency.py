@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import Event, GenerationFinished, GenerationStarted, RoundFinished
 from localspec.metrics.statistics import percentile
+
+if TYPE_CHECKING:
+    from localspec.engine.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +69,15 @@ class LatencyFold:
 
     def observe(self, event: Event) -> None:
         """Take an event; those that tell nothing about time are ignored."""
-        if isinstance(event, RoundFinished):
+        if event.type == "round_finished":
             if event.emitted:
                 self._num_later += len(event.emitted) if self._arrivals else 0
                 self._arrivals.append((event.at_s, len(event.emitted)))
             if self._first_visible_s is None and any(token.text for token in event.emitted):
                 self._first_visible_s = event.at_s
-        elif isinstance(event, GenerationStarted):
+        elif event.type == "generation_started":
             self._num_prefilled = len(event.prompt_tokens) - event.num_reused
-        elif isinstance(event, GenerationFinished):
+        elif event.type == "generation_finished":
             self._prefill_s = event.prefill_s
 
     @property

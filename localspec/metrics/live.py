@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import Event, GenerationFinished, GenerationStarted, PrefillProgress, RoundFinished
-from localspec.engine.values import SpeculationState
 from localspec.metrics.latency import Latency, LatencyFold
 from localspec.metrics.speculation import SpeculationStats
+
+if TYPE_CHECKING:
+    from localspec.engine.events import Event
+    from localspec.engine.values import SpeculationState
 
 WINDOW_S = 1.0
 """Over which a speed of the series is taken; it holds two rounds at least, however slow they are."""
@@ -61,17 +64,17 @@ class LiveFold:
     def observe(self, event: Event) -> None:
         """Take an event; those of other requests than a generation are ignored."""
         self._latency.observe(event)
-        if isinstance(event, RoundFinished):
+        if event.type == "round_finished":
             self._stats = self._stats.observe(event)
             self._n_past = event.n_past
             self._arrive(event.at_s, len(event.emitted))
-        elif isinstance(event, GenerationStarted):
+        elif event.type == "generation_started":
             self._read = (event.num_reused, len(event.prompt_tokens))
             self._n_past = event.num_reused
             self._speculation = event.speculation
-        elif isinstance(event, PrefillProgress) and event.model == "target":
+        elif event.type == "prefill_progress" and event.model == "target":
             self._read = (event.num_done, event.num_total)
-        elif isinstance(event, GenerationFinished):
+        elif event.type == "generation_finished":
             self._n_past = event.n_past
             self._speculation = event.speculation
             self._memory = (event.peak_rss_bytes, event.device_used_bytes)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import RoundFinished
-from localspec.engine.values import DraftStop
+if TYPE_CHECKING:
+    from localspec.engine.events import RoundFinished
+    from localspec.engine.values import DraftStop
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from localspec.engine.values import FinishReason
 from localspec.session.baseline import Baseline, saved_s, speedup_over
-from localspec.session.conversation import Answer
 from localspec.session.figures import percent_text, speed_text
-from localspec.store.values import StoredMessage
+
+if TYPE_CHECKING:
+    from localspec.engine.values import FinishReason
+    from localspec.session.conversation import Answer
+    from localspec.store.values import StoredMessage
 
 _ENDINGS = {
     "length": "cut at max_tokens",

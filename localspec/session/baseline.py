@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import ModelsLoaded
-from localspec.engine.values import ModelInfo, SpeculationSettings
 from localspec.errors import LocalspecError
-from localspec.metrics.latency import Latency
 from localspec.metrics.statistics import median
-from localspec.session.run_document import RunDocument, RunWorkload, read_document
-from localspec.store.runs import Runs
+
+if TYPE_CHECKING:
+    from localspec.engine.events import ModelsLoaded
+    from localspec.engine.values import ModelInfo, SpeculationSettings
+    from localspec.metrics.latency import Latency
+    from localspec.session.run_document import RunDocument, RunWorkload
+    from localspec.store.runs import Runs
 
 MAX_READ = 12
 """Runs that are looked into, the newest first."""
@@ -49,6 +52,9 @@ def find_baseline(runs: Runs, loaded: ModelsLoaded, speculation: SpeculationSett
     Raises:
         StoreError: the store cannot be read.
     """
+    # What is kept takes long to import, and an answer's figures need none of it.
+    from localspec.session.run_document import read_document
+
     likely = [summary for summary in runs.summaries() if summary.state in ("done", "interrupted") and summary.speedup]
     for summary in likely[:MAX_READ]:
         try:

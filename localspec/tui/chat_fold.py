@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import Event, GenerationFinished, RoundFinished
 from localspec.metrics.live import LiveFigures, LiveFold
 from localspec.metrics.thinking import Split, count_thinking, split_thinking
 from localspec.session.answer_line import AnswerFigures
+
+if TYPE_CHECKING:
+    from localspec.engine.events import Event, RoundFinished
 
 SNAPSHOT_S = 1.0 / 15.0
 """Shortest time between two snapshots: more of them would be seen by nobody."""
@@ -98,13 +101,13 @@ class AnswerFold:
     def observe(self, event: Event) -> bool:
         """Take an event, and say whether it is time for a snapshot."""
         self._live.observe(event)
-        if isinstance(event, RoundFinished):
+        if event.type == "round_finished":
             self._rounds.append(event)
             for token in event.emitted:
                 self._parts.append(token.text)
                 self._length += len(token.text)
                 self._ends.append(self._length)
-        elif isinstance(event, GenerationFinished):
+        elif event.type == "generation_finished":
             self._parts.append(event.tail_text)
         return self._pace.is_due()
 

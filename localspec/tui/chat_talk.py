@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import (
-    Configured,
-    Event,
-    GenerationFinished,
-    GenerationStarted,
-    LoadProgress,
-    RoundFinished,
-)
-from localspec.engine.interface import Engine
 from localspec.engine.values import Message, SamplingSettings
 from localspec.errors import LocalspecError
-from localspec.session.conversation import Answer, Conversation
-from localspec.session.speed_probe import QUESTION, Probe, probe_speed
 from localspec.tui.chat_archive import ChatArchive
 from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn, Pace
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.state import Workbench
+
+if TYPE_CHECKING:
+    from localspec.engine.events import Event, LoadProgress, RoundFinished
+    from localspec.engine.interface import Engine
+    from localspec.session.conversation import Answer
+    from localspec.session.speed_probe import Probe
 
 _SEEDS = 2**32 - 1
 """llama.cpp takes the number beyond for a random seed."""
@@ -88,6 +84,8 @@ class ChatTalk:
         on_snapshot: Callable[[AnswerSnapshot], None],
     ) -> Outcome:
         """Return how the answer came out. Failures and cancelling are outcomes; nothing is raised."""
+        from localspec.session.conversation import Conversation
+
         fold = AnswerFold(self._pace)
         keeping = _Keeping(self._archive)
         answer: Answer | None = None
@@ -141,6 +139,8 @@ class ChatTalk:
         Raises:
             LocalspecError: it cannot be measured.
         """
+        from localspec.session.speed_probe import QUESTION, probe_speed
+
         question = Message("user", turns[-1].question) if turns else QUESTION
         async with self._room.occupied("measuring") as engine:
             await self._prepare(engine, bench, on_load)
@@ -149,6 +149,8 @@ class ChatTalk:
             )
 
     async def _prepare(self, engine: Engine, bench: Workbench, on_load: Callable[[LoadProgress], None]) -> str:
+        from localspec.session.conversation import Conversation
+
         loaded = await self._room.load(bench, on_load)
         state = self._room.state.speculation
         if state is None or state.settings != bench.speculation:
@@ -160,7 +162,7 @@ class ChatTalk:
         return loaded.draft_failure or state.reason
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, GenerationStarted | GenerationFinished | Configured):
+        if event.type in ("generation_started", "generation_finished", "configured"):
             self._room.note_speculation(event.speculation)
 
 

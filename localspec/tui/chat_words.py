@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from localspec.engine.events import LoadProgress
-from localspec.metrics.live import LiveFigures
+from typing import TYPE_CHECKING
+
 from localspec.session.answer_line import kept_figures
 from localspec.session.figures import speed_text
 from localspec.session.plain_text import one_line
-from localspec.store.values import StoredChat
 from localspec.tui.chat_fold import ChatTurn
 from localspec.tui.state import EngineState, Workbench
 from localspec.tui.widgets.chat_activity import Activity
+
+if TYPE_CHECKING:
+    from localspec.engine.events import LoadProgress
+    from localspec.metrics.live import LiveFigures
+    from localspec.store.values import StoredChat
 
 STOP_KEY = "esc stops"
 

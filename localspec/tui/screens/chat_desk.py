@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -14,7 +15,6 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.worker import Worker
 
-from localspec.engine.events import LoadProgress
 from localspec.errors import LocalspecError
 from localspec.metrics.live import LiveFigures
 from localspec.session.answer_line import AnswerFigures, answer_line, figures_of
@@ -31,6 +31,9 @@ from localspec.tui.widgets.chat_activity import Activity, ChatActivity
 from localspec.tui.widgets.chat_panel import ChatPanel
 from localspec.tui.widgets.chat_prompt import ChatPrompt
 from localspec.tui.widgets.chat_transcript import ChatTranscript
+
+if TYPE_CHECKING:
+    from localspec.engine.events import LoadProgress
 
 PANEL_S = 0.25
 """Between two drawings of the panel's figures: nobody reads faster."""
@@ -106,6 +109,13 @@ class ChatDesk(ModeScreen):
         self._archive = ChatArchive(services.open_database, services.settings, self._say)
         self._talk = ChatTalk(self.host.room, self._archive, self._pace)
         self._show_idle()
+        self.call_after_refresh(self._prepare)
+
+    @work(group="prepare", exit_on_error=False)
+    async def _prepare(self) -> None:
+        """Import what the first question needs while it is written."""
+        await asyncio.to_thread(_import_for_answers)
+        await self.host.prepare_engines()
         self._suggest()
 
     async def on_unmount(self) -> None:
@@ -354,3 +364,10 @@ class ChatDesk(ModeScreen):
 
     def _say(self, text: str) -> None:
         self.notify(str(plain(text)), markup=False)
+
+
+def _import_for_answers() -> None:
+    from localspec.session import conversation, load_plan
+    from localspec.tui.widgets import chat_answer
+
+    assert conversation and load_plan and chat_answer

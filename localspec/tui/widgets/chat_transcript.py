@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,10 +17,16 @@ from localspec.metrics.thinking import split_thinking
 from localspec.session.answer_line import answer_line
 from localspec.tui.chat_fold import AnswerSnapshot, ChatTurn
 from localspec.tui.plain import plain
-from localspec.tui.widgets.chat_answer import ChatAnswer
+
+if TYPE_CHECKING:
+    # Markdown takes long to import, and an empty chat shows none.
+    from localspec.tui.widgets.chat_answer import ChatAnswer
 
 MAX_MOUNTED = 20
 """Exchanges. Each answer is some dozens of widgets, so that without a limit a long chat would grow without end."""
+
+MAX_CHARACTERS = 30_000
+"""Of the answers that are mounted; the newest exchange always is. Every widget costs with each change of style."""
 
 
 class ChatQuestion(Static):
@@ -74,12 +81,12 @@ class ChatTranscript(VerticalScroll):
 
     def welcome(self, text: str) -> None:
         """Say something while there is nothing to read."""
-        for static in self.query(".welcome").results(Static):
+        for static in self.query_children(".welcome").results(Static):
             static.update(plain(text))
 
     async def show(self, turns: tuple[ChatTurn, ...], welcome: str = "") -> None:
         """Show a chat from its newest exchanges up."""
-        self._turns, self._first = turns, max(0, len(turns) - MAX_MOUNTED)
+        self._turns, self._first = turns, first_shown(turns)
         await self.remove_children()
         if turns:
             await self.mount_all(self._earlier())
@@ -94,8 +101,10 @@ class ChatTranscript(VerticalScroll):
         Args:
             turns: those before it.
         """
+        from localspec.tui.widgets.chat_answer import ChatAnswer
+
         self._turns = turns
-        await self.query(".welcome").remove()
+        await self.query_children(".welcome").remove()
         await self.mount(ChatQuestion(question), ChatAnswer())
         await self._forget_oldest()
         self.anchor()
@@ -117,22 +126,23 @@ class ChatTranscript(VerticalScroll):
 
     async def take_back(self) -> None:
         """Remove the last question with its answer."""
-        for kind in (ChatAnswer, ChatQuestion):
-            found = list(self.query_children(kind))
+        for found in (self._answers(), self._questions()):
             if found:
                 await found[-1].remove()
 
     @on(EarlierTurns.Wanted)
     async def _show_earlier(self, event: EarlierTurns.Wanted) -> None:
         event.stop()
-        last, self._first = self._first, max(0, self._first - MAX_MOUNTED)
-        await self.query(EarlierTurns).remove()
+        last, self._first = self._first, first_shown(self._turns[: self._first])
+        await self.query_children(EarlierTurns).remove()
         mark = self.children[0] if self.children else None
         await self._mount_turns(self._turns[self._first : last], before=mark)
         if earlier := self._earlier():
             await self.mount(*earlier, before=0)
 
     async def _mount_turns(self, turns: Sequence[ChatTurn], before: Widget | None = None) -> None:
+        from localspec.tui.widgets.chat_answer import ChatAnswer
+
         answers = [(turn, ChatAnswer()) for turn in turns]
         widgets = [widget for turn, answer in answers for widget in (ChatQuestion(turn.question), answer)]
         if before is None:
@@ -143,20 +153,47 @@ class ChatTranscript(VerticalScroll):
             await answer.settle(split_thinking(turn.text), turn.num_thinking, answer_line(turn.figures))
 
     async def _forget_oldest(self) -> None:
-        questions, answers = list(self.query_children(ChatQuestion)), list(self.query_children(ChatAnswer))
-        num_over = len(questions) - MAX_MOUNTED
+        num_over = first_shown(self._turns, num_more=1) - self._first
         if num_over <= 0:
             return
-        for widget in (*questions[:num_over], *answers[:num_over]):
-            await widget.remove()
+        with self.app.batch_update():
+            for widget in (*self._questions()[:num_over], *self._answers()[:num_over]):
+                await widget.remove()
         self._first += num_over
-        await self.query(EarlierTurns).remove()
+        await self.query_children(EarlierTurns).remove()
         await self.mount(*self._earlier(), before=0)
 
     def _earlier(self) -> list[Widget]:
         noun = "exchange" if self._first == 1 else "exchanges"
         return [EarlierTurns(f"… {self._first} earlier {noun}", markup=False)] if self._first else []
 
+    def _questions(self) -> list[ChatQuestion]:
+        return list(self.query_children(ChatQuestion))
+
+    def _answers(self) -> list[ChatAnswer]:
+        if not self._questions():
+            return []
+        from localspec.tui.widgets.chat_answer import ChatAnswer
+
+        return list(self.query_children(ChatAnswer))
+
     def _last_answer(self) -> ChatAnswer | None:
-        found = list(self.query_children(ChatAnswer))
+        found = self._answers()
         return found[-1] if found else None
+
+
+def first_shown(turns: Sequence[ChatTurn], num_more: int = 0) -> int:
+    """Return which of the exchanges is the first of those that are mounted together.
+
+    Args:
+        turns: the newest last.
+        num_more: exchanges after them, which need a place too.
+    """
+    most = MAX_MOUNTED - num_more
+    length = 0
+    for index in range(len(turns) - 1, -1, -1):
+        length += len(turns[index].text)
+        is_newest = index == len(turns) - 1
+        if len(turns) - index > most or (length > MAX_CHARACTERS and not is_newest):
+            return index + 1
+    return 0
