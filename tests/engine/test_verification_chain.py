@@ -178,7 +178,7 @@ def test_draws_come_as_often_as_the_distribution_says(row: LoadedModel, sampling
     shares = zip(found.ids.tolist(), found.probabilities.tolist(), strict=True)
     wanted: dict[Text, float] = {(token,): share for token, share in shares}
     assert sum(wanted.values()) == pytest.approx(1.0)
-    assert len(wanted) > 2
+    assert len(wanted) > 1
     assert chi_square_p(counts, wanted) > 1e-6
 
 
