@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 
 from textual.keys import Keys, _character_to_key, format_key
 
@@ -34,7 +36,7 @@ def parse_keys(text: str) -> tuple[str, ...]:
 
 
 def key_text(keys: Mapping[str, str], name: str, usual: str) -> str:
-    """Return the first key of an action as it is shown, such as `F4` or `^y`.
+    """Return the first key of an action as it is shown, such as `f4` or `^y`.
 
     Args:
         keys: in force where they are not the usual ones, by the names of actions.
@@ -42,7 +44,7 @@ def key_text(keys: Mapping[str, str], name: str, usual: str) -> str:
         usual: its usual key.
     """
     *modifiers, key = keys.get(name, usual).partition(",")[0].split("+")
-    shown = key.upper() if key[0] == "f" and key[1:].isdigit() else format_key(key)
+    shown = format_key(key)
     others = [modifier for modifier in modifiers if modifier != "ctrl"]
     return "+".join([*others, f"^{shown}" if "ctrl" in modifiers else shown])
 
@@ -63,7 +65,7 @@ def _key(text: str) -> str:
         if modifier not in MODIFIERS:
             raise KeyNameError(f"{modifier or 'nothing'!r} before + is none of {', '.join(MODIFIERS)}")
     name = _base(base.strip(), is_lower="ctrl" in modifiers)
-    if "shift" in modifiers and len(name) == 1 and name.isalpha():
+    if "shift" in modifiers and len(name) == len(name.upper()) == 1 and name.isalpha():
         # Terminals send the capital letter, and no more.
         modifiers.remove("shift")
         name = name.upper()
@@ -72,8 +74,11 @@ def _key(text: str) -> str:
 
 def _base(text: str, is_lower: bool) -> str:
     if len(text) == 1 and text.isprintable():
-        return _character_to_key(text.lower() if is_lower else text)
+        # Beyond ASCII the name is not always found again; Textual takes the character itself.
+        return _character_to_key(text.lower() if is_lower else text) if text.isascii() else text
     name = _SAME.get(text.lower(), text.lower())
     if len(name) > 1 and name in _NAMED:
         return name
+    with suppress(KeyError):
+        return unicodedata.lookup(name.replace("_", " "))
     raise KeyNameError(f"there is no key {text!r:.40}")

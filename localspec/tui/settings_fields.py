@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from localspec.session.settings_file import Value
 from localspec.settings import Settings
-from localspec.tui.settings_words import WORDS
+from localspec.tui.settings_words import TITLES, WORDS
 
 UNSET = "unset"
 """Stands for no value in a list of choices."""
@@ -34,11 +34,12 @@ class SettingField:
 
 
 def setting_fields() -> Iterator[SettingField]:
-    """Yield all settings in the order of their groups."""
-    for group, field in Settings.model_fields.items():
-        annotation: Any = field.annotation
-        # The keys are no fields: they have a screen of their own.
-        for name, own in getattr(annotation, "model_fields", {}).items():
+    """Yield all settings in the order of their groups' titles. The keys have a screen of their own."""
+    groups = [group for group in Settings.model_fields if group != "keys"]
+    order = list(TITLES)
+    for group in sorted(groups, key=lambda group: order.index(group) if group in order else len(order)):
+        annotation: Any = Settings.model_fields[group].annotation
+        for name, own in annotation.model_fields.items():
             choices, kinds = _choices(own.annotation)
             yield SettingField((group, name), WORDS.get((group, name), ""), choices, kinds)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 TITLES: Mapping[str, str] = {
+    "app": "Appearance",
+    "units": "Units",
     "draft": "Drafting",
     "sampling": "Sampling",
     "context": "Context of the target",
     "bench": "Comparisons",
     "models": "Models",
     "memory": "Memory",
-    "app": "Appearance",
-    "units": "Units",
 }
+"""In the order in which they are shown."""
 
 WORDS: Mapping[tuple[str, str], str] = {
     ("draft", "method"): "how tokens are drafted",
@@ -52,7 +53,7 @@ WORDS: Mapping[tuple[str, str], str] = {
     ("bench", "warmup"): "tokens before the first pair, thrown away",
     ("models", "folders"): "more of them, parted as in PATH",
     ("memory", "reserve_gib"): "GiB kept free on each device",
-    ("app", "theme"): "colours; auto: as dark as the terminal",
+    ("app", "theme"): "auto: as the terminal is",
     ("units", "memory"): "GiB is 1024 MiB, GB is 1000 MB",
     ("units", "speed"): "of reading and writing",
 }

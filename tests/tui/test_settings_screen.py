@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input, Select, Static
 
 from localspec.errors import LocalspecError, SettingsError
+from localspec.session.figures import bytes_text, speed_text
 from localspec.session.settings_file import change_settings, overridden_settings
-from localspec.settings import Settings
+from localspec.settings import Settings, load_settings
 from localspec.tui.app import LocalspecApp
+from localspec.tui.configured import theme_in_force
 from localspec.tui.screens.settings import SettingsScreen
+from localspec.tui.services import AppServices
 from localspec.tui.settings_fields import setting_changes, setting_fields, setting_texts
 from localspec.tui.settings_words import TITLES, WORDS
+from localspec.units import Units, use_units
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +29,12 @@ n_ctx = 2048
 # as measured
 n_max = 6
 """
+
+
+@pytest.fixture(autouse=True)
+def usual_units() -> Iterator[None]:
+    yield
+    use_units(Units())
 
 
 def test_every_setting_has_a_title_and_words() -> None:
@@ -109,7 +121,19 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
     assert "n_max = 5" in (tmp_path / "real.toml").read_text()
 
 
+def test_keys_are_written_where_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[keys]  # mine\nchat.stop = "f10"\n"chat.copy" = "f11"\n')
+    change_settings(file, {("keys", "chat.stop"): "f12", ("keys", "chat.copy"): None, ("keys", "app.help"): "f8"})
+    assert file.read_text() == '[keys]  # mine\nchat.stop = "f12"\n"app.help" = "f8"\n'
+    change_settings(file, {("keys", "chat.stop"): None})
+    assert load_settings(file=file).keys == {"app.help": "f8"}
+
+
 def test_the_environment_is_above() -> None:
+    keys = {"LOCALSPEC_KEYS": '{"chat.stop": "f10"}'}
+    assert overridden_settings(keys) == {("keys", "chat.stop"): "LOCALSPEC_KEYS"}
+    assert overridden_settings({"LOCALSPEC_KEYS": "nonsense"}) == {}
     assert overridden_settings({"localspec_draft__n_max": "5", "OTHER": "1"}) == {
         ("draft", "n_max"): "localspec_draft__n_max"
     }
@@ -157,13 +181,87 @@ async def test_what_the_environment_says_cannot_be_edited(
         assert ("draft", "n_max") not in app.screen.written()  # type: ignore[attr-defined]
 
 
-async def test_the_theme_shows_at_once(app: LocalspecApp, tmp_path: Path) -> None:
+async def test_a_theme_shows_at_once_and_is_kept_when_saved(app: LocalspecApp, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("f9")
-        await pilot.pause()
-        app.screen.query_one("#theme", Select).value = "textual-light"
+        await app.push_screen(SettingsScreen(file))
+        app.screen.query_one("#app-theme", Select).value = "textual-light"
         await pilot.pause()
         assert app.theme == "textual-light"
-        await pilot.press("f9")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.theme == "textual-dark"
+        await app.push_screen(SettingsScreen(file))
+        app.screen.query_one("#app-theme", Select).value = "nord"
+        await pilot.press("ctrl+s")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert (app.theme, app.services.settings.app.theme) == ("nord", "nord")
+    assert file.read_text() == '[app]\ntheme = "nord"\n'
+
+
+async def test_settings_open_once(app: LocalspecApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("f9", "f9")
         await pilot.pause()
         assert [type(screen) for screen in app.screen_stack].count(SettingsScreen) == 1
+
+
+async def test_units_change_what_is_shown_at_once(app: LocalspecApp, tmp_path: Path) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(SettingsScreen(tmp_path / "settings.toml"))
+        app.screen.query_one("#units-memory", Select).value = "GB"
+        app.screen.query_one("#units-speed", Select).value = "ms/token"
+        await pilot.press("ctrl+s")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert (bytes_text(1_500_000_000), speed_text(100.0)) == ("1.5 GB", "10.0 ms/token")
+
+
+async def test_a_theme_from_the_palette_is_kept(
+    services: AppServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCALSPEC_CONFIG", str(tmp_path))
+    (tmp_path / "settings.toml").write_text('# mine\n[app]\ntheme = "gruvbox"  # warm\n')
+    app = LocalspecApp(replace(services, settings=load_settings(), memory_file=lambda: tmp_path / "app.json"))
+    async with app.run_test() as pilot:
+        assert app.theme == "gruvbox"
+        app.theme = "nord"
+        await pilot.pause()
+        await app.workers.wait_for_complete()
+        assert app.services.settings.app.theme == "nord"
+        monkeypatch.setenv("LOCALSPEC_APP__THEME", "dracula")
+        app.theme = "monokai"
+        await pilot.pause()
+        await app.workers.wait_for_complete()
+        assert app.theme == "monokai"
+        assert any("LOCALSPEC_APP__THEME" in note.message for note in app._notifications)
+    assert (tmp_path / "settings.toml").read_text() == '# mine\n[app]\ntheme = "nord"  # warm\n'
+
+
+@pytest.mark.parametrize("name", ["[/]", "[type=x, v={'a[0]'}]", "\x1b[31mred", "x" * 100])
+async def test_a_theme_that_does_not_exist_is_said(services: AppServices, tmp_path: Path, name: str) -> None:
+    app = LocalspecApp(replace(services, settings=Settings.model_validate({"app": {"theme": name}})))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        assert app.theme == "textual-dark"
+        assert any("there is no theme" in note.message for note in app._notifications)
+        await app.push_screen(SettingsScreen(tmp_path / "settings.toml"))
+        assert app.screen.query_one("#app-theme", Select).value == "auto"
+
+
+@pytest.mark.parametrize(
+    ("colours", "theme"),
+    [
+        (None, "textual-dark"),
+        ("", "textual-dark"),
+        ("15;0", "textual-dark"),
+        ("0;15", "textual-light"),
+        ("0;default;7", "textual-light"),
+        ("0;default", "textual-dark"),
+    ],
+)
+def test_auto_is_as_the_terminal_says(colours: str | None, theme: str) -> None:
+    environ = {} if colours is None else {"COLORFGBG": colours}
+    assert theme_in_force("auto", {"textual-dark", "textual-light", "nord"}, environ) == theme
+    assert theme_in_force("nord", {"textual-dark", "textual-light", "nord"}, environ) == "nord"

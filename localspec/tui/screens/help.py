@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -21,6 +22,7 @@ class HelpScreen(ModalScreen[None]):
     AUTO_FOCUS = "#help-keys"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f1,q", "leave", "Leave", id="help.leave", tooltip="Back to the screen"),
+        Binding("k", "keys", "Change keys", id="help.keys", tooltip="Give other keys to what they do"),
     ]
 
     def __init__(self, below: Screen[object]) -> None:
@@ -32,28 +34,29 @@ class HelpScreen(ModalScreen[None]):
         """Yield the groups, the screen's own first."""
         panel = Vertical(id="help", classes="panel")
         panel.border_title = "Keys"
-        panel.border_subtitle = "esc"
+        panel.border_subtitle = "k changes them, esc leaves"
         groups: dict[str, list[tuple[str, str]]] = {"This screen": [], "Where the focus is": [], "Everywhere": []}
         for title, keys, words in self._keys():
             groups[title].append((keys, words))
+        width = max((cell_len(keys) for rows in groups.values() for keys, _ in rows), default=0)
         with panel, VerticalScroll(id="help-keys"):
             for title, rows in groups.items():
                 if rows:
                     yield Static(title, classes="group", markup=False)
-                    yield Static(_table(rows))
+                    yield Static(_table(rows, width))
 
     def _keys(self) -> list[tuple[str, str, str]]:
         """Return title of the group, keys and what they do."""
-        bindings: dict[tuple[str, str, str], list[str]] = {}
+        found: dict[tuple[str, str, str], list[Binding]] = {}
         for active in self._below.active_bindings.values():
             binding = active.binding
             # Those without a tooltip are Textual's own: arrows and the like.
-            if binding.tooltip or binding.id:
-                place = (self._group(active), binding.description, binding.tooltip)
-                bindings.setdefault(place, []).append(self.app.get_key_display(binding))
+            if binding.tooltip:
+                place = (self._group(active), binding.action.partition("(")[0], binding.description)
+                found.setdefault(place, []).append(binding)
         return [
-            (title, " ".join(dict.fromkeys(keys)), tooltip or description)
-            for (title, description, tooltip), keys in bindings.items()
+            (title, _joined([self.app.get_key_display(binding) for binding in bindings]), _words(bindings))
+            for (title, _, _), bindings in found.items()
         ]
 
     def _group(self, active: ActiveBinding) -> str:
@@ -65,8 +68,31 @@ class HelpScreen(ModalScreen[None]):
         """Go back."""
         self.dismiss(None)
 
+    def action_keys(self) -> None:
+        """Show all keys of the app, to change them."""
+        from localspec.tui.screens.keys import KeysScreen
 
-def _table(rows: list[tuple[str, str]]) -> Content:
-    width = max(len(keys) for keys, _ in rows)
-    lines = [Content.assemble((keys.rjust(width), "bold"), "  ", (words, MUTED)) for keys, words in rows]
+        self.app.switch_screen(KeysScreen())
+
+
+def _table(rows: list[tuple[str, str]], width: int) -> Content:
+    lines = []
+    for keys, words in rows:
+        padding = " " * (width - cell_len(keys))
+        lines.append(Content.assemble(padding, (keys, "bold"), "  ", (words, MUTED)))
     return Content("\n").join(lines)
+
+
+def _words(bindings: list[Binding]) -> str:
+    tooltips = {binding.tooltip for binding in bindings}
+    return tooltips.pop() if len(tooltips) == 1 else bindings[0].description
+
+
+def _joined(keys: list[str]) -> str:
+    """Return keys in a row, and neighbouring digits as a span."""
+    unique = list(dict.fromkeys(keys))
+    digits = [key for key in unique if key.isdigit()]
+    if len(digits) > 2:
+        span = f"1-{max(digits)}"
+        unique = [span, *(key for key in unique if key not in digits and key != span)]
+    return " ".join(unique)

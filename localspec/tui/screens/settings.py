@@ -1,4 +1,4 @@
-"""The settings: the file settings.toml, field by field, and the theme."""
+"""The settings: the file settings.toml, field by field. Its keys have a screen of their own."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from localspec.errors import LocalspecError
 from localspec.paths import settings_file
 from localspec.session.plain_text import one_line
 from localspec.session.settings_file import Value, change_settings, overridden_settings
+from localspec.tui.configured import AUTO
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.settings_fields import UNSET, Key, SettingField, setting_changes, setting_fields, setting_texts
 from localspec.tui.settings_words import TITLES
@@ -27,14 +28,18 @@ if TYPE_CHECKING:
     from localspec.tui.app import LocalspecApp
 
 
+THEME: Key = ("app", "theme")
+
+
 class SettingsScreen(ModalScreen[None]):
-    """Nothing is written before it is accepted whole; the theme shows at once."""
+    """Nothing is written before it is accepted whole; a theme is only shown until then."""
 
     CSS_PATH = "settings.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (76, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", id="settings.leave", tooltip="Change nothing"),
         Binding("ctrl+s", "save", "Save", id="settings.save", tooltip="Write settings.toml", priority=True),
+        Binding("ctrl+t", "keys", "Keys", id="settings.keys", tooltip="Give other keys to what they do"),
     ]
 
     def __init__(self, path: Path | None = None) -> None:
@@ -61,12 +66,6 @@ class SettingsScreen(ModalScreen[None]):
         panel.border_subtitle = plain_line(str(self._path)).markup
         with panel:
             with VerticalScroll(can_focus=False):
-                yield Label("Appearance", classes="group", markup=False)
-                with Horizontal(classes="row"):
-                    yield Label("theme", markup=False)
-                    themes = [(Content(name), name) for name in sorted(self.host.available_themes)]
-                    yield Select(themes, value=self.host.theme, allow_blank=False, compact=True, id="theme")
-                    yield Label("colours of the app", classes="muted", markup=False)
                 group = ""
                 for field in setting_fields():
                     if field.key[0] != group:
@@ -78,14 +77,17 @@ class SettingsScreen(ModalScreen[None]):
             yield Static("", id="settings-refusal", markup=False)
             with Horizontal(id="settings-buttons"):
                 yield Button(Content("Save"), id="save", variant="primary", compact=True)
+                yield Button(Content("Keys …"), id="keys", compact=True)
                 yield Button(Content("Leave"), id="leave", compact=True)
 
     def _row(self, field: SettingField) -> ComposeResult:
         variable = self._overridden.get(field.key)
         text, name = self._texts[field.key], _widget_id(field.key)
         yield Label(field.key[1], markup=False)
-        if field.choices:
-            choices = [(Content(choice), choice) for choice in field.choices]
+        options = self._themes() if field.key == THEME else field.choices
+        if options:
+            choices = [(Content(option), option) for option in options]
+            text = text if text in options else options[0]
             yield Select(choices, value=text, allow_blank=False, compact=True, id=name, disabled=variable is not None)
         else:
             # A line break would end the field's line.
@@ -113,11 +115,14 @@ class SettingsScreen(ModalScreen[None]):
                 texts[field.key] = widget.value
         return texts
 
-    @on(Select.Changed, "#theme")
-    def _take_theme(self, event: Select.Changed) -> None:
+    def _themes(self) -> tuple[str, ...]:
+        return (AUTO, *sorted(self.host.available_themes))
+
+    @on(Select.Changed, "#app-theme")
+    def _show_theme(self, event: Select.Changed) -> None:
         event.stop()
         if isinstance(event.value, str):
-            self.host.theme = event.value
+            self.host.show_theme(event.value)
 
     @on(Input.Submitted)
     @on(Button.Pressed, "#save")
@@ -146,9 +151,17 @@ class SettingsScreen(ModalScreen[None]):
         self.host.notify(f"The settings are written.{more}", markup=False)
         self.dismiss(None)
 
+    @on(Button.Pressed, "#keys")
+    def action_keys(self) -> None:
+        """Show which keys there are, to change them."""
+        from localspec.tui.screens.keys import KeysScreen
+
+        self.app.push_screen(KeysScreen(self._path))
+
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
         """Change nothing."""
+        self.host.show_theme(self.host.services.settings.app.theme)
         self.dismiss(None)
 
 

@@ -42,6 +42,7 @@ class ScreenTab(Static):
             keys: those that are not the usual ones, by the names of what they do.
         """
         key = key_text(keys, f"mode.{self.mode}", self._usual_key)
+        key = key.upper() if key[0] == "f" and key[1:].isdigit() else key
         self.update(Content.assemble((key, "dim"), " ", self._name_shown))
 
     async def on_click(self, event: Click) -> None:
