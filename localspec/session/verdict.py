@@ -5,16 +5,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from localspec.engine.values import SpeculationSettings
-from localspec.metrics.comparison import Verdict
 from localspec.metrics.drift import is_unusable
 from localspec.metrics.prediction import break_even_acceptance_rate
-from localspec.metrics.statistics import Estimate
-from localspec.session.arms import Arm
-from localspec.session.outcome import ArmResult, ComparisonResult
-from localspec.session.same_text import SameText
+
+if TYPE_CHECKING:
+    from localspec.engine.values import SpeculationSettings
+    from localspec.metrics.comparison import Verdict
+    from localspec.metrics.statistics import Estimate
+    from localspec.session.arms import Arm
+    from localspec.session.outcome import ArmResult, ComparisonResult
+    from localspec.session.same_text import SameText
 
 _VERDICT_ORDER: Final[tuple[Verdict, ...]] = ("faster", "no_clear_difference", "slower")
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from localspec.catalog.workloads import Prompt, Workload, find_workload
 from localspec.engine.values import SpeculationSettings
 from localspec.errors import UsageError
 from localspec.session.verdict import settings_phrase
@@ -14,6 +13,7 @@ from localspec.settings import DraftGroup, Settings, check_draft
 from localspec.tui.state import Workbench
 
 if TYPE_CHECKING:
+    from localspec.catalog.workloads import Workload
     from localspec.session.arms import Arm
     from localspec.session.measurement import MeasurementPlan
 
@@ -159,6 +159,8 @@ def check_arm(settings: SpeculationSettings, bench: Workbench) -> None:
 
 
 def _texts(choice: CompareChoice, workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+    from localspec.catalog.workloads import Prompt, Workload, find_workload
+
     if choice.prompt.strip():
         prompt = Prompt(OWN_PROMPT, "", choice.prompt.strip())
         return (Workload(OWN_PROMPT, "A prompt of your own", "", False, None, (prompt,)),)

@@ -17,10 +17,11 @@ from localspec.session.examination import examine
 from localspec.session.load_plan import LoadPlan
 from localspec.session.measurement import Measurement, MeasurementPlan, MeasurementProgress, measure_loaded
 from localspec.session.run_keeping import RunKeeper
-from localspec.tui.compare_card import ResultCard, make_card
+from localspec.tui.compare_card import make_card
 from localspec.tui.compare_choice import CompareChoice, arm_words, make_plan
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.race import RaceFold
+from localspec.tui.result_card import ResultCard
 from localspec.tui.services import AppServices
 from localspec.tui.state import Workbench
 

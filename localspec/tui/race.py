@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from localspec.engine.events import GenerationFinished, GenerationStarted, PrefillProgress, RoundFinished
 from localspec.tui.race_track import RaceTrack
 
 if TYPE_CHECKING:
+    from localspec.engine.events import Event
     from localspec.metrics.statistics import Estimate
     from localspec.session.arms import Arm
     from localspec.session.comparison import ComparisonProgress
@@ -163,11 +163,10 @@ class RaceFold:
             self._tracks[self._live][self._prompt] = self._track
         self._live = self._track = None
 
-    def _take(self, track: RaceTrack, event: object) -> None:
-        if isinstance(event, GenerationStarted | PrefillProgress):
+    def _take(self, track: RaceTrack, event: Event) -> None:
+        if event.type in ("generation_started", "prefill_progress"):
             self._started_s = self._clock() - event.at_s
-        if isinstance(event, GenerationStarted | RoundFinished | GenerationFinished):
-            track.observe(event)
+        track.observe(event)
 
     def _newest(self, lane: int) -> RaceTrack | None:
         return None if self._prompt is None else self._tracks[lane].get(self._prompt)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
 
-from localspec.engine.events import Event, GenerationFinished, RoundFinished
 from localspec.metrics.latency import LatencyFold
+
+if TYPE_CHECKING:
+    from localspec.engine.events import Event
 
 
 class RaceTrack:
@@ -27,7 +30,7 @@ class RaceTrack:
 
     def observe(self, event: Event) -> None:
         """Take an event; those that bring no text are ignored."""
-        if isinstance(event, RoundFinished):
+        if event.type == "round_finished":
             self._latency.observe(event)
             text = "".join(token.text for token in event.emitted)
             self._parts.append(text)
@@ -35,7 +38,7 @@ class RaceTrack:
             self._counts.append(self.num_tokens + len(event.emitted))
             self._lengths.append((self._lengths[-1] if self._lengths else 0) + len(text))
             self._rates.append(self._latency.decode_tps)
-        elif isinstance(event, GenerationFinished) and event.tail_text:
+        elif event.type == "generation_finished" and event.tail_text:
             self._parts.append(event.tail_text)
             if self._lengths:
                 self._lengths[-1] += len(event.tail_text)

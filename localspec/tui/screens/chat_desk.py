@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -367,7 +368,5 @@ class ChatDesk(ModeScreen):
 
 
 def _import_for_answers() -> None:
-    from localspec.session import conversation, load_plan
-    from localspec.tui.widgets import chat_answer
-
-    assert conversation and load_plan and chat_answer
+    for name in ("session.conversation", "session.load_plan", "tui.widgets.chat_answer"):
+        importlib.import_module(f"localspec.{name}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -21,19 +22,21 @@ from textual.worker import Worker
 from localspec.engine.values import SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.plain_text import one_line
-from localspec.tui.compare_card import ResultCard
 from localspec.tui.compare_choice import MAX_PAIRS, CompareChoice, arm_words, arms_of, obstacle, rival, text_words
-from localspec.tui.compare_run import CompareRun
 from localspec.tui.plain import plain
 from localspec.tui.race import LaneSnapshot, RaceSnapshot
+from localspec.tui.result_card import ResultCard
 from localspec.tui.screens.base import ModeScreen
-from localspec.tui.screens.compare_profile import ProfileWish
 from localspec.tui.state import EngineState, Workbench
 from localspec.tui.widgets.compare_card import CompareCard
 from localspec.tui.widgets.compare_history import CompareHistory
 from localspec.tui.widgets.compare_lane import CompareLane
 from localspec.tui.widgets.compare_plan import ComparePlan
 from localspec.tui.widgets.compare_standing import CompareStanding
+
+if TYPE_CHECKING:
+    from localspec.tui.compare_run import CompareRun
+    from localspec.tui.screens.compare_profile import ProfileWish
 
 _FRAME_S = 1 / 8
 _MOST_CARDS = 30
@@ -205,10 +208,14 @@ class CompareScreen(ModeScreen):
     async def _compare(self, choice: CompareChoice, bench: Workbench) -> None:
         # Each run is told apart from the one before by its own lanes.
         self.race = RaceSnapshot()
-        self._run = CompareRun(self.host.room, self.host.services, self._clock, self._say)
         left, right = (arm_words(arm) for arm in arms_of(choice, bench))
         title = f"{right} against {left} on {text_words(choice)}"
         try:
+            # Most of localspec: in a thread, so that the screen does not stand still for it.
+            await asyncio.to_thread(importlib.import_module, "localspec.tui.compare_run")
+            from localspec.tui.compare_run import CompareRun
+
+            self._run = CompareRun(self.host.room, self.host.services, self._clock, self._say)
             await self._run.carry_out(choice, bench, title, self._keep_card)
         except LocalspecError as error:
             self.host.show_failure(error)

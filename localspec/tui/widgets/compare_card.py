@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from localspec.session.plain_text import one_line
-from localspec.tui.compare_card import MARKS, ResultCard, TextCard, Tone
+from localspec.tui.result_card import MARKS, ResultCard, TextCard, Tone
 
 _STYLES: dict[Tone, str] = {
     "faster": "bold $text-success",

@@ -9,7 +9,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from localspec.session.plain_text import one_line
-from localspec.tui.compare_card import ResultCard
+from localspec.tui.result_card import ResultCard
 
 
 class CompareHistory(OptionList):
