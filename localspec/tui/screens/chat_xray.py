@@ -11,12 +11,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from localspec.engine.events import RoundFinished
 from localspec.tui.round_words import round_words
 from localspec.tui.token_marks import LETTERS, MEANINGS, Mark, mark_of
 from localspec.tui.widgets.chat_tokens import ChatTokens
+from localspec.tui.widgets.key_line import KeyLine
 
 _LEGEND: dict[Mark, str] = {
     "accepted": "$text-success underline",
@@ -45,7 +46,7 @@ class ChatXray(ModalScreen[None]):
             yield Static(self._legend(), markup=False, id="legend")
             yield ChatTokens(self._rounds)
             yield Static("", markup=False, id="round")
-        yield Footer(compact=True)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Begin with the first round."""

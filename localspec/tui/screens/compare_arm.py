@@ -38,7 +38,7 @@ class CompareArm(CompareDialog[SpeculationSettings]):
 
     def compose_fields(self) -> ComposeResult:
         """Yield the method and its settings."""
-        with Horizontal(classes="field"):
+        with Horizontal(classes="field choices"):
             yield Label("method", markup=False)
             with RadioSet(compact=True):
                 for method in _METHODS:
@@ -49,8 +49,11 @@ class CompareArm(CompareDialog[SpeculationSettings]):
             yield field(label, name, f"{getattr(self._settings, name):g}")
 
     def on_mount(self) -> None:
-        """Show what the method has."""
+        """Show what the method has, and begin at the method."""
         self._follow_method()
+        methods = self.query_one(RadioSet)
+        for _ in range(methods.pressed_index):
+            methods.action_next_button()
 
     @on(RadioSet.Changed)
     def _follow_method(self) -> None:

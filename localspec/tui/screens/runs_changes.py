@@ -11,13 +11,14 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from localspec.store.values import RunSummary
 from localspec.tui.plain import MUTED, plain_line
 from localspec.tui.runs.changes import RunChanges
 from localspec.tui.runs.rows import run_row
 from localspec.tui.widgets.figure_table import FigureTable
+from localspec.tui.widgets.key_line import KeyLine
 
 
 class RunsChanges(ModalScreen[None]):
@@ -39,7 +40,7 @@ class RunsChanges(ModalScreen[None]):
         box.border_title = f"Run {self._changes.before.id} against run {self._changes.after.id}"
         with box:
             yield from self._blocks()
-        yield Footer(compact=True)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Let the keys scroll."""

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, OptionList, Static, TextArea
+from textual.widgets import OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from localspec.errors import LocalspecError
@@ -19,6 +19,7 @@ from localspec.session.exporting.exports import DESTINATIONS, export
 from localspec.session.plain_text import printable
 from localspec.session.profiles import NamedProfile
 from localspec.tui.plain import plain_line
+from localspec.tui.widgets.key_line import KeyLine
 
 
 class RunsExport(ModalScreen[None]):
@@ -51,7 +52,7 @@ class RunsExport(ModalScreen[None]):
             with Horizontal(id="halves"):
                 yield OptionList(*(Option(Content(name), id=name) for name in DESTINATIONS), compact=True)
                 yield TextArea(read_only=True, soft_wrap=True, show_cursor=False, compact=True)
-        yield Footer(compact=True)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Begin with the first engine."""

@@ -36,7 +36,7 @@ class ChatPrompt(TextArea, inherit_bindings=False):
     DEFAULT_CSS = """
     ChatPrompt {
         height: auto; min-height: 3; max-height: 10; padding: 0 1;
-        border: round $surface-lighten-2; background: $background;
+        border: round $foreground 25%; background: $background;
         &:focus { border: round $accent; }
     }
     """

@@ -26,7 +26,8 @@ class CompareCard(VerticalScroll):
     """Scrolls by keys when it is focused."""
 
     DEFAULT_CSS = """
-    CompareCard { border-subtitle-color: $text; & > Static { height: auto; } }
+    CompareCard { border-subtitle-color: $text; scrollbar-size-vertical: 1; }
+    CompareCard > Static { height: auto; margin-right: 1; }
     """
 
     card: reactive[ResultCard | None] = reactive(None)

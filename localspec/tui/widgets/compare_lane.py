@@ -18,7 +18,7 @@ class CompareLane(Vertical):
 
     DEFAULT_CSS = """
     CompareLane {
-        border: round $surface-lighten-2;
+        border: round $foreground 25%;
         border-title-color: $text;
         padding: 0 1;
         &.-live { border: heavy $accent; }
