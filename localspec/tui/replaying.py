@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
@@ -30,7 +30,7 @@ _LARGEST_STAND_IN = 1 << 30
 
 @contextmanager
 def replayed_session(
-    recording: Path, settings: Settings, speed: float | None = 1.0
+    recording: Path, settings: Settings, speed: float | None = 1.0, folder: Path | None = None
 ) -> Iterator[tuple[AppServices, Launch]]:
     """Give what the app needs to play a recording. What it keeps meanwhile is gone afterwards.
 
@@ -40,6 +40,7 @@ def replayed_session(
         recording: a .jsonl file (see engine/recording.py).
         settings: in force.
         speed: 1 for the recorded pace; None for at once.
+        folder: an empty one that the caller has made and will remove; None for one that lasts no longer than this.
 
     Raises:
         UsageError: it cannot be read, is no recording, or loads no models.
@@ -49,19 +50,22 @@ def replayed_session(
     from localspec.store.database import Database
 
     exchanges = read_recording(recording)
-    with TemporaryDirectory(prefix="localspec-replay-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with ExitStack() as stack:
+        if folder is None:
+            made = TemporaryDirectory(prefix="localspec-replay-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(made))
+        database = folder / "replay.sqlite3"
         bench = _bench(exchanges, folder, recording)
         own = _as_measured(settings, exchanges)
         services = AppServices(
             own.model_copy(update={"models": own.models.model_copy(update={"folders": (folder,)})}),
             make_engine=lambda: RecordedSession(exchanges, speed),
             open_hub=_no_hub,
-            open_database=lambda: Database(folder / "replay.sqlite3"),
+            open_database=lambda: Database(database),
         )
         questions = dict.fromkeys(one.request.messages[-1].content for one in exchanges if _is_chat(one.request))
-        with _folders_within(folder / "own"):
-            yield services, Launch(replay=recording, workbench=bench, screen="chat", questions=tuple(questions))
+        stack.enter_context(_folders_within(folder / "own"))
+        yield services, Launch(replay=recording, workbench=bench, screen="chat", questions=tuple(questions))
 
 
 @contextmanager
