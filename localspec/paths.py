@@ -55,6 +55,11 @@ def models_dir(environ: Mapping[str, str] = os.environ) -> Path:
     return _place("LOCALSPEC_DATA", _dirs().user_data_path, environ) / "models"
 
 
+def answers_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of earlier answers that drafts are copied from. Nothing is created before one is kept."""
+    return _place("LOCALSPEC_DATA", _dirs().user_data_path, environ) / "answers"
+
+
 def demo_models_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the demo's model copies. Nothing is created before one is made."""
     return _place("LOCALSPEC_CACHE", _dirs().user_cache_path, environ) / "demo"

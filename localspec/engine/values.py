@@ -84,10 +84,13 @@ class SpeculationSettings:
     """How the length of a draft is chosen. Method `auto` is always adaptive."""
     suffix_factor: float = 2.0
     """Suffix decoding: longest draft, in tokens per token of the match."""
-    suffix_p_min: float = 0.1
-    """Suffix decoding: stop where the share of earlier continuations that a proposal stands for falls below this."""
+    suffix_p_min: float = 0.3
+    """Suffix decoding: stop where the share of earlier continuations that a proposal stands for falls below this.
+    Adaptive pacing cuts drafts itself and takes at most 0.1."""
     draft_temperature: float = -1.0
     """`rejection` and `block`: temperature that the draft is drawn at; below 0, the target's own."""
+    remembers: bool = False
+    """Suffix decoding: keep the token ids of answers on this machine, and copy from earlier ones too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,10 @@ from time import perf_counter
 from typing import Literal
 
 from localspec.catalog.pairing import vocabulary_difference
-from localspec.engine.drafting.draft_model import DraftModelDrafter
-from localspec.engine.drafting.drafter import Drafter
-from localspec.engine.drafting.ngram import NgramDrafter
 from localspec.engine.events import Configured, LoadProgress, ModelsLoaded, PrefillProgress
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.difference import explain_difference
-from localspec.engine.llama.drawn_draft import DrawnDraft
+from localspec.engine.llama.drafters import Drafting, EarlierAnswers, choose_drafter
 from localspec.engine.llama.generation import Emit, Generation
 from localspec.engine.llama.loading import LoadedModel, load
 from localspec.engine.llama.real_footprint import real_footprint
@@ -23,6 +20,7 @@ from localspec.engine.pacing import check_speculation
 from localspec.engine.requests import Configure, ExplainDifference, Generate, LoadModels, MeasureSteps
 from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings, SpeculationState
 from localspec.errors import LocalspecError, UsageError
+from localspec.paths import answers_dir
 
 _STEP = 0.01
 
@@ -30,7 +28,14 @@ _STEP = 0.01
 class Runtime:
     """Target, draft and drafter of one process. One request at a time; `abort` may be set from any thread."""
 
-    def __init__(self, emit: Emit, abort: AbortFlag, n_threads: int, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self,
+        emit: Emit,
+        abort: AbortFlag,
+        n_threads: int,
+        clock: Callable[[], float] = perf_counter,
+        answers_folder: Callable[[], Path] = answers_dir,
+    ) -> None:
         """Start with nothing loaded.
 
         Args:
@@ -38,6 +43,7 @@ class Runtime:
             abort: stops whatever runs.
             n_threads: physical cores.
             clock: seconds.
+            answers_folder: where earlier answers are kept, for settings that ask for it.
         """
         self._emit = emit
         self._abort = abort
@@ -45,8 +51,8 @@ class Runtime:
         self._clock = clock
         self._target: LoadedModel | None = None
         self._draft: LoadedModel | None = None
-        self._drafter: Drafter | None = None
-        self._drawn_draft: DrawnDraft | None = None
+        self._drafting = Drafting()
+        self._earlier = EarlierAnswers(answers_folder)
         self._state = SpeculationState(False, "off", "", "nothing is loaded", SpeculationSettings())
 
     def load_models(self, request: LoadModels) -> None:
@@ -118,13 +124,14 @@ class Runtime:
         """Answer with the events of a generation; see Generation.run for what it raises."""
         Generation(
             self._need_target(),
-            self._drafter,
+            self._drafting.drafter,
             self._state,
             self._emit,
             received_s,
             self._clock,
-            self._drawn_draft,
+            self._drafting.drawn_draft,
         ).run(request)
+        self._drafting.end_answer()
 
     def explain_difference(self, request: ExplainDifference) -> None:
         """Answer with what a replay finds; see difference.py for what it raises."""
@@ -179,36 +186,16 @@ class Runtime:
 
     def _use(self, settings: SpeculationSettings, draft_failure: str) -> None:
         """Make the drafter that the settings name, or say why there is none."""
-        if self._drafter is not None:
-            self._drafter.close()
-        self._drafter, self._drawn_draft, reason = None, None, ""
-        if settings.method == "off":
-            reason = "switched off"
-        elif not self._need_target().can_roll_back:
-            reason = (
-                f"{self._need_target().model.name} cannot take back rejected tokens: its memory is recurrent "
-                "and holds no earlier state"
-            )
-        elif settings.method == "ngram":
-            self._drafter = NgramDrafter(settings.ngram_min, settings.ngram_max)
-        elif self._draft is not None:
-            self._drafter = self._draft_model_drafter(self._draft, settings)
-        else:
-            reason = draft_failure or "no draft model is loaded"
-        name = self._drafter.name if self._drafter is not None else ""
-        self._state = SpeculationState(self._drafter is not None, settings.method, name, reason, settings)
-
-    def _draft_model_drafter(self, draft: LoadedModel, settings: SpeculationSettings) -> DraftModelDrafter:
-        # The file's name: general.name is often long, and the same for every quantisation.
-        name = f"draft {Path(draft.model.header.path).stem}"
-        drafter = DraftModelDrafter(draft.context, name, settings.p_min)
-        self._drawn_draft = DrawnDraft(drafter, draft.context)
-        return drafter
+        self._drafting.close()
+        self._drafting = choose_drafter(settings, self._need_target(), self._draft, draft_failure, self._earlier)
+        drafting = self._drafting
+        self._state = SpeculationState(
+            drafting.drafter is not None, settings.method, drafting.name, drafting.reason, settings
+        )
 
     def _close_draft(self) -> None:
-        if self._drafter is not None:
-            self._drafter.close()
-            self._drafter = self._drawn_draft = None
+        self._drafting.close()
+        self._drafting = Drafting()
         if self._draft is not None:
             self._draft.close()
             self._draft = None
