@@ -28,6 +28,7 @@ from tests.bench.models import copy_models
 from tests.bench.prompt_lookup import ngram, ngram_cost
 from tests.bench.setting import Benchmark, Json, Setting
 from tests.bench.steps import verify_cost
+from tests.bench.verification import verification, verification_cost, verification_speed
 from tests.bench.worker_costs import memory, own_time
 
 BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
@@ -39,6 +40,9 @@ BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
     "ngram": ("N-gram, against speculation off", ngram),
     "ngram_cost": ("N-gram, cost of a round by length of text", ngram_cost),
     "verify": ("Cost of a step by its number of tokens", verify_cost),
+    "verification_cost": ("Distributions and verification by ratio, cost", verification_cost),
+    "verification": ("Verification at a temperature, expected accepted by rule", verification),
+    "verification_speed": ("Verification by ratio, against exact", verification_speed),
     "header": ("Reading a header", header_time),
     "footprint": ("Planning memory", footprint_time),
 }

@@ -25,7 +25,9 @@ class Candidates:
     def __init__(self, n_vocab: int) -> None:
         self._n_vocab = n_vocab
         self._all_ids = np.arange(n_vocab, dtype=np.int32)
+        self._all_ids.flags.writeable = False
         self._memory = np.zeros(_FEW, _CANDIDATE)
+        self._scratch = np.zeros(_FEW)
 
     def distribution(self, history: Any, filters: Any, logits: Logits, ids: Ids | None = None) -> Distribution | None:
         """Apply two chains and return the softmax of what is left, as llama.cpp's final draw sees it.
@@ -57,8 +59,13 @@ class Candidates:
         return self._softmax(left, bool(array.sorted))
 
     def _softmax(self, left: npt.NDArray[Any], is_sorted: bool) -> Distribution:
-        scaled = left["logit"].astype(np.float64)
-        weights = np.exp(scaled - (scaled[0] if is_sorted else scaled.max()))
+        # In place in kept memory, since fresh pages for a whole vocabulary cost more than its exponentials.
+        if self._scratch.size < left.size:
+            self._scratch = np.zeros(self._memory.size)
+        weights = self._scratch[: left.size]
+        weights[:] = left["logit"]
+        weights -= weights[0] if is_sorted else weights.max()
+        np.exp(weights, out=weights)
         ids = left["id"]
         if is_sorted and ids.size > _MANY:
             # Through the whole vocabulary, since sorting tens of thousands of ids takes longer.
@@ -72,7 +79,8 @@ class Candidates:
         if not weights.all():
             is_possible = weights > 0.0
             ids, weights = ids[is_possible], weights[is_possible]
-        return Distribution(np.array(ids, np.int32), weights / weights.sum())
+        # Copies: both lie in memory that the next row overwrites.
+        return Distribution(self._all_ids if ids.size == self._n_vocab else np.array(ids), weights / weights.sum())
 
 
 def _is_tied(before: Logits, ids: Ids, left: Ids) -> bool:
