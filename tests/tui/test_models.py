@@ -19,7 +19,7 @@ from localspec.store.database import Database
 from localspec.tui.app import LocalspecApp
 from localspec.tui.download_queue import Transfer
 from localspec.tui.model_library import Drafts, Library
-from localspec.tui.model_rows import matching, ordered, row_of
+from localspec.tui.model_rows import row_of
 from localspec.tui.screens.hub import HubScreen
 from localspec.tui.screens.models import ModelsScreen
 from localspec.tui.screens.models_question import ModelsQuestion
@@ -444,15 +444,3 @@ async def test_escape_stops_the_reading_at_once(make_app: Made, models: Path, mo
         await pilot.pause()
         assert not screen.library.activity
         assert not [worker for worker in screen.workers if worker.group == "library" and worker.is_running]
-
-
-def test_words_match_in_any_order_and_column() -> None:
-    rows = [row_of(entry("Qwen3-8B-Q4_K_M", facts())), row_of(entry("other", None))]
-    assert [row.name for row in matching(rows, "q4 QWEN")] == ["Qwen3-8B-Q4_K_M"]
-    assert matching(rows, "") == tuple(rows)
-    assert matching(rows, "nothing") == ()
-
-
-def test_rows_of_unread_models_sort_as_nothing() -> None:
-    rows = [row_of(entry("a", None)), row_of(entry("b", facts(params=5))), row_of(entry("c", facts(params=9)))]
-    assert [row.name for row in ordered(rows, "parameters", is_descending=True)] == ["c", "b", "a"]
