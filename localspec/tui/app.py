@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import constants, work
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
@@ -207,6 +208,11 @@ class LocalspecApp(ConfiguredApp):
         """End the engine processes, then the app with an exit code; once, however often it is asked for."""
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(code), name="end")
+
+    def _handle_exception(self, error: Exception) -> None:
+        # A screen that was still being built when the app was left misses what has been taken down around it.
+        if not (self._exit and isinstance(error, NoMatches)):
+            super()._handle_exception(error)
 
     async def _end(self, code: int) -> None:
         try:
