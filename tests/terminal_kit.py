@@ -217,7 +217,7 @@ class Tmux:
         self._environment = dict(environment) | {"PS1": "$ ", "ENV": ""}
         columns, rows = map(str, size)
         self._do("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows, "-c", str(folder), "sh")
-        until(lambda: "$" in self.screen(), "the shell's prompt")
+        until(lambda: self.screen().strip(), "the shell's prompt")
 
     def _do(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -275,8 +275,8 @@ class Tmux:
     @property
     def leftovers(self) -> str:
         """What a program has changed and not put back, in words; empty if nothing."""
-        facts = "alternate screen:#{alternate_on} no cursor:#{?cursor_flag,0,1} mouse:#{mouse_any_flag}"
-        said = self._do("display-message", "-p", f"{facts} wrap off:#{{?wrap_flag,0,1}}")
+        facts = "alternate-screen:#{alternate_on} hidden-cursor:#{?cursor_flag,0,1} mouse:#{mouse_any_flag}"
+        said = self._do("display-message", "-p", f"{facts} no-wrap:#{{?wrap_flag,0,1}}")
         return " ".join(word for word in said.strip().split(" ") if word.endswith(":1"))
 
     def close(self) -> None:
