@@ -27,7 +27,7 @@ def test_rows_of_unread_models_sort_as_nothing() -> None:
         ("q4/big-00002-of-00003.gguf", "part 2 of 3"),
         ("q4/mmproj-F16.gguf", "mmproj-F16.gguf"),
         ("small.gguf", "small.gguf"),
-        ("[/]-00001-of-00002.gguf.part", "[/]-00001-of-00002.gguf.part"),
+        ("b-00001-of-00002.gguf.part", "b-00001-of-00002.gguf.part"),
     ],
 )
 def test_a_shard_is_called_by_its_number(path: str, title: str) -> None:
