@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from localspec.engine.drafting.drafter import Draft
 
-_STRENGTH = 3.0
-_LEVEL_STRENGTH = 4.0
+_STRENGTH = 5.0
+_LEVEL_STRENGTH = 1.0
+_LEVEL_DOUBT = 0.25
 _DOUBT = 2.0
 _CELL_KEEPS = 0.995
 _LEVEL_KEEPS = 0.96
@@ -66,7 +67,7 @@ def cells_of(draft: Draft, is_free: bool) -> list[int]:
 class AcceptanceModel:
     """Probability by cell that a token is kept, given that all before it were.
 
-    A cell's estimate is the mean of a Beta distribution: (kept + 3 prior) / (judged + 3), the older the less
+    A cell's estimate is the mean of a Beta distribution: (kept + 5 prior) / (judged + 5), the older the less
     counted. The level compares what was kept lately with what the cells expected: with fewer kept, every estimate is
     scaled by kept / expected, with more, every chance of a miss by missed / expected missed.
     """
@@ -80,7 +81,7 @@ class AcceptanceModel:
             self._kept = [kept for kept, _ in cells]
             self._judged = [judged for _, judged in cells]
         self._base = [self._mean(cell) for cell in range(len(priors))]
-        self._level_kept = self._level_judged = self._level_expected = 0.0
+        self._level_kept = self._level_judged = self._level_expected = self._level_variance = 0.0
         self._scale, self._is_scaling_misses = 1.0, False
 
     @property
@@ -118,6 +119,7 @@ class AcceptanceModel:
         self._level_kept = self._level_kept * _LEVEL_KEEPS + hit
         self._level_judged = self._level_judged * _LEVEL_KEEPS + 1.0
         self._level_expected = self._level_expected * _LEVEL_KEEPS + expected
+        self._level_variance = self._level_variance * _LEVEL_KEEPS + expected * (1.0 - expected)
         self._kept[cell] = self._kept[cell] * _CELL_KEEPS + hit
         self._judged[cell] = self._judged[cell] * _CELL_KEEPS + 1.0
         self._base[cell] = self._mean(cell)
@@ -129,11 +131,17 @@ class AcceptanceModel:
         self._level_kept *= keeps
         self._level_judged *= keeps
         self._level_expected *= keeps
+        self._level_variance *= keeps
         self._rescale()
 
     def _rescale(self) -> None:
         kept, expected, judged = self._level_kept, self._level_expected, self._level_judged
-        self._is_scaling_misses = kept > expected
+        difference = kept - expected
+        # James and Stein's positive part: only what exceeds chance is believed, so that a steady text looks steady.
+        square = difference * difference
+        believed = max(0.0, 1.0 - (self._level_variance + _LEVEL_DOUBT) / square) if square > 0.0 else 0.0
+        kept = expected + believed * difference
+        self._is_scaling_misses = difference > 0.0
         if self._is_scaling_misses:
             self._scale = (judged - kept + _LEVEL_STRENGTH) / (judged - expected + _LEVEL_STRENGTH)
         else:

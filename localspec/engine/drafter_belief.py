@@ -101,7 +101,7 @@ class DrafterBelief:
     def begin(self) -> None:
         """Begin another text."""
         self.age(_TOKENS_OF_A_BREAK)
-        self._gap, self.tokens_to_probe = _FIRST_GAP, 0.0
+        self._gap, self.tokens_to_probe = max(self._gap / 3.0, _FIRST_GAP), 0.0
 
     def age(self, num_tokens: int) -> None:
         """Let what is known of the text at hand fade."""

@@ -6,7 +6,7 @@ START = 1.5
 """Plain steps that a cold start may lose at once."""
 SHARE = 0.015
 """Plain steps that may be lost for each token on top."""
-CAP = 8.0
+CAP = 14.0
 
 
 class LossBudget:
