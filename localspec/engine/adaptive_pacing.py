@@ -52,6 +52,11 @@ class _Choice:
         return self.tokens - rate * self.cost
 
 
+def is_adaptive(settings: SpeculationSettings) -> bool:
+    """Whether these settings ask for adaptive lengths."""
+    return settings.pacing == "adaptive" or settings.method == "auto"
+
+
 class AdaptivePacing:
     """Measures costs and acceptance as it runs, and drafts where that pays.
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
+from localspec.engine.adaptive_pacing import AdaptivePacing
 from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.events import (
     EmittedToken,
     Event,
     GenerationFinished,
     GenerationStarted,
+    PacingReported,
     PrefillProgress,
     RoundFinished,
 )
@@ -49,6 +51,8 @@ class Generation:
     clock: Callable[[], float] = perf_counter
     drawn_draft: DrawnDraft | None = None
     """The draft model, which draws where the verification can use it; None where no model drafts."""
+    pacing: AdaptivePacing | None = None
+    """Chooses the lengths of drafts, and keeps what it learns; None for a fixed length."""
 
     def run(self, request: Generate) -> None:
         """Answer a request with events, GenerationFinished last.
@@ -86,6 +90,8 @@ class Generation:
             if self.drafter is not None:
                 self.drafter.begin(tokens, self._progress(request.id, "draft"))
             prefill_s = self.clock() - started
+            if self.pacing is not None:
+                self.pacing.begin()
             with self._drawing(request, tokens, banned):
                 for finished in self._rounds(request, sampler, visible):
                     self.emit(self._round_event(request.id, finished, visible.take()))
@@ -94,6 +100,8 @@ class Generation:
             finish = "cancelled"
         finally:
             sampler.close()
+        if self.pacing is not None and self.drafter is not None:
+            self.emit(PacingReported(request.id, self.pacing.state))
         self._finish(request, finish, visible.finish(finish), prefill_s)
 
     def _finish(self, request: Generate, reason: FinishReason, tail_text: str, prefill_s: float) -> None:
@@ -116,7 +124,7 @@ class Generation:
             self.target.context,
             sampler,
             self.drafter,
-            FixedPacing(self.speculation.settings),
+            self.pacing or FixedPacing(self.speculation.settings),
             request.max_tokens,
             visible.ends,
             self.clock,

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Literal
 
 from localspec.catalog.pairing import vocabulary_difference
+from localspec.engine.adaptive_pacing import AdaptivePacing, is_adaptive
 from localspec.engine.events import Configured, LoadProgress, ModelsLoaded, PrefillProgress
 from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.difference import explain_difference
@@ -53,6 +54,8 @@ class Runtime:
         self._draft: LoadedModel | None = None
         self._drafting = Drafting()
         self._earlier = EarlierAnswers(answers_folder)
+        self._pacing: AdaptivePacing | None = None
+        self._learnt = ""
         self._state = SpeculationState(False, "off", "", "nothing is loaded", SpeculationSettings())
 
     def load_models(self, request: LoadModels) -> None:
@@ -65,6 +68,7 @@ class Runtime:
         check_speculation(request.speculation)
         started = self._clock()
         self.close()
+        self._learnt = request.pacing_state
         self._target = load(
             request.target_path, request.context, self._n_threads, self._abort, self._progress(request.id, "target")
         )
@@ -116,6 +120,8 @@ class Runtime:
             except BaseException:
                 self._use(request.speculation, "loading the draft was stopped")
                 raise
+        if request.pacing_state:
+            self._pacing, self._learnt = None, request.pacing_state
         self._use(request.speculation, failure)
         footprint = real_footprint(self._need_target(), self._draft) if is_changed else None
         self._emit(Configured(request.id, self._draft_info, self._state, failure, footprint))
@@ -130,6 +136,7 @@ class Runtime:
             received_s,
             self._clock,
             self._drafting.drawn_draft,
+            self._pacing,
         ).run(request)
         self._drafting.end_answer()
 
@@ -157,6 +164,7 @@ class Runtime:
         if self._target is not None:
             self._target.close()
             self._target = None
+        self._pacing, self._learnt = None, ""
         self._state = SpeculationState(False, "off", "", "nothing is loaded", SpeculationSettings())
 
     def _need_target(self) -> LoadedModel:
@@ -192,6 +200,18 @@ class Runtime:
         self._state = SpeculationState(
             drafting.drafter is not None, settings.method, drafting.name, drafting.reason, settings
         )
+        self._use_pacing(settings)
+
+    def _use_pacing(self, settings: SpeculationSettings) -> None:
+        """Choose lengths adaptively from what was learnt before, if the settings ask for it."""
+        if self._pacing is not None:
+            self._learnt = self._pacing.state
+        self._pacing = None
+        if self._drafting.drafter is not None and is_adaptive(settings):
+            target, draft = self._need_target(), self._draft
+            # Until it is measured: a step reads all weights once.
+            cost = draft.info.size_bytes / max(target.info.size_bytes, 1) if draft is not None else 0.0
+            self._pacing = AdaptivePacing(settings, self._clock, self._learnt, cost)
 
     def _close_draft(self) -> None:
         self._drafting.close()
