@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 
 from localspec.engine.acceptance_model import confidence_cell
@@ -13,43 +13,17 @@ from localspec.engine.drafting.drafter import Draft, Drafter
 from localspec.engine.loss_budget import LossBudget
 from localspec.engine.pacing import Outcome, check_speculation
 from localspec.engine.pacing_state import PacingState, from_text, to_text
+from localspec.engine.round_choices import Choice, RoundChoices
 from localspec.engine.values import MAX_DRAFT_TOKENS, Beliefs, DraftStop, SpeculationSettings
 
-_MARGIN = 0.01
-"""Share by which a draft must be expected to beat a plain step."""
-_EXPLORE_MARGIN = 0.04
 _EXPLORE_GAP = 4
 _FIRST_PLAIN = 2
 _FIRST_PLAIN_GAP = 12
 _LAST_PLAIN_GAP = 64
-_CATCH_UP_SPREAD = 8.0
 _RATE_KEEPS = 0.95
 _RATE_STRENGTH = 10.0
 _SPREAD_SAMPLES = 0.2
 _OWN_SHARE = 0.1
-
-
-@dataclass(slots=True)
-class _Choice:
-    """A way to spend the round."""
-
-    member: Drafter | None
-    belief: DrafterBelief | None
-    limit: int
-    tokens: float
-    cost: float
-    is_exploring: bool = False
-    draft: Draft | None = None
-    """What a free drafter has proposed."""
-
-    @property
-    def rate(self) -> float:
-        """Expected tokens per cost."""
-        return self.tokens / self.cost
-
-    def net(self, rate: float) -> float:
-        """Expected tokens beyond what its time is worth."""
-        return self.tokens - rate * self.cost
 
 
 def is_adaptive(settings: SpeculationSettings) -> bool:
@@ -93,13 +67,13 @@ class AdaptivePacing:
         self._costs = StepCosts(self._known.step_s)
         self._is_warm = self._costs.is_measured(1)
         self._budget = LossBudget()
+        self._choices = RoundChoices(self._costs, self._budget, self._n_min)
         self._by_name: dict[str, DrafterBelief] = {}
         self._asked: list[tuple[DrafterBelief, Draft]] = []
         self._rate_tokens, self._rate_cost = _RATE_STRENGTH, _RATE_STRENGTH
         self._sampling_s = 0.0
         self._draft_cost = 0.0
         self._plain_gap = _FIRST_PLAIN_GAP
-        self._rounds_to_explore = 0
         self._beliefs: Beliefs | None = None
 
     @property
@@ -130,27 +104,30 @@ class AdaptivePacing:
             return Draft((), "room")
         members: Sequence[Drafter] = getattr(drafter, "members", (drafter,))
         plain = self._costs.expected[1]
-        none = _Choice(None, None, 0, 1.0, plain)
+        none = Choice(None, None, 0, 1.0, plain)
         may_speculate = self._is_warm or self._costs.num_plain >= _FIRST_PLAIN
-        self._rounds_to_explore -= 1
+        self._choices.rounds_to_explore -= 1
         stop: DraftStop = "no_match"
-        choices = []
+        mean_rate = self._rate_tokens / self._rate_cost
+        choices: list[Choice] = []
         for member in members:
             belief = self._belief(member)
             if member.is_free:
-                choice = self._free_choice(member, belief, limit)
-                stop = "not_worth" if choice is not None else stop
+                proposal = member.draft(limit)
+                if not proposal.tokens:
+                    continue
+                self._asked.append((belief, proposal))
+                choices.append(self._choices.of_free(member, belief, proposal, mean_rate))
+                stop = "not_worth"
             else:
-                choice = self._model_choice(member, belief, limit)
+                choices.append(self._choices.of_model(member, belief, limit))
                 stop = "resting"
-            if choice is not None:
-                choices.append(choice)
         shown = best = none
         rate = 1.0 / plain
         if choices:
             # Time is worth what is reached on average, but no more than the best that there is now: after a lucky
             # stretch nothing would seem good enough.
-            rate = max(rate, min(self._rate_tokens / self._rate_cost, max(choice.rate for choice in choices)))
+            rate = max(rate, min(mean_rate, max(choice.rate for choice in choices)))
             shown = max(choices, key=lambda choice: choice.net(rate))
             wanted = [choice for choice in choices if choice.limit and may_speculate]
             if wanted:
@@ -180,82 +157,7 @@ class AdaptivePacing:
             self._by_name[name] = belief
         return belief
 
-    def _free_choice(self, member: Drafter, belief: DrafterBelief, limit: int) -> _Choice | None:
-        """Return the best cut of a free drafter's proposal that the budget covers."""
-        draft = member.draft(limit)
-        if not draft.tokens:
-            return None
-        self._asked.append((belief, draft))
-        costs = self._costs
-        expected, lowest, highest = costs.expected, costs.lowest, costs.highest
-        plain, credit = expected[1], self._budget.credit
-        joint, doubted = belief.joint(draft)
-        possible: list[tuple[int, float]] = []
-        sum_joint = sum_doubted = 1.0
-        reached = explored = 1.0 / plain
-        longer = 0
-        for length, (likely, certain) in enumerate(zip(joint, doubted, strict=True), 1):
-            sum_joint += likely
-            sum_doubted += certain
-            if length < self._n_min or highest[length + 1] / plain - sum_doubted > credit:
-                continue
-            possible.append((length, sum_joint))
-            reached = max(reached, sum_joint / expected[length + 1])
-            if self._rounds_to_explore <= 0 and not costs.is_measured(length + 1):
-                hoped = sum_joint / lowest[length + 1]
-                if hoped > explored:
-                    explored, longer = hoped, len(possible) - 1
-        if not possible:
-            return _Choice(member, belief, 0, 1.0 + joint[0], expected[2], False, draft)
-        if explored > reached * (1.0 + _EXPLORE_MARGIN):
-            length, tokens = possible[longer]
-            return _Choice(member, belief, length, tokens, expected[length + 1], True, draft)
-        if reached * plain < 1.0 + _MARGIN:
-            return _Choice(member, belief, 0, possible[0][1], expected[possible[0][0] + 1], False, draft)
-        rate = min(max(1.0 / plain, self._rate_tokens / self._rate_cost), reached)
-        length, tokens = max(possible, key=lambda cut: cut[1] - rate * expected[cut[0] + 1])
-        return _Choice(member, belief, length, tokens, expected[length + 1], False, draft)
-
-    def _model_choice(self, member: Drafter, belief: DrafterBelief, limit: int) -> _Choice:
-        """Return what the draft model is worth: its rule, a probe, or nothing now."""
-        costs, unseen = self._costs, member.num_unseen
-        expected = costs.expected
-        plain = expected[1]
-        rule = belief.rule_for(limit, expected, costs.version)
-        behind = max(unseen - 1, 0) * belief.costs.catch_up
-        cost = rule.cost + behind / _CATCH_UP_SPREAD
-        affordable = self._affordable(belief, limit, unseen)
-        resting = _Choice(member, belief, 0, rule.tokens, cost)
-        value = rule.tokens / cost * plain
-        if affordable and self._rounds_to_explore <= 0:
-            length = belief.worth_exploring(affordable, costs, (max(value, 1.0) + _EXPLORE_MARGIN) / plain)
-            if length:
-                return _Choice(member, belief, length, rule.tokens, cost, True)
-        is_paying = affordable > 0 and value > 1.0 + _MARGIN
-        if is_paying and (rule.longest <= affordable or belief.pays_within(affordable, expected)):
-            return _Choice(member, belief, affordable, rule.tokens, cost)
-        if belief.is_hopeless(limit, costs.lowest, costs.version):
-            return resting
-        belief.tokens_to_probe -= 1
-        needs_step = belief.is_drawn or not costs.is_measured(2)
-        price = belief.costs.of(1, unseen) / plain + (costs.highest[2] / plain - 1.0 if needs_step else 0.0)
-        if belief.tokens_to_probe <= 0 and self._budget.covers(price):
-            return _Choice(member, belief, 1, rule.tokens, cost, True)
-        return resting
-
-    def _affordable(self, belief: DrafterBelief, limit: int, unseen: int) -> int:
-        """Return the longest draft whose loss the budget covers, if only what is certain were accepted."""
-        highest, plain = self._costs.highest, self._costs.expected[1]
-        certain = belief.acceptance.level_doubted
-        longest, tokens, joint = 0, 1.0, 1.0
-        for length in range(1, limit + 1):
-            joint *= certain
-            tokens += joint
-            if (belief.costs.of(length, unseen) + highest[length + 1]) / plain - tokens <= self._budget.credit:
-                longest = length
-        return longest
-
-    def _ask_model(self, choice: _Choice, rate: float) -> Draft:
+    def _ask_model(self, choice: Choice, rate: float) -> Draft:
         """Draft with a model by its stopping rule, or to the end where a width is explored."""
         member, belief = choice.member, choice.belief
         assert member is not None and belief is not None
@@ -280,7 +182,7 @@ class AdaptivePacing:
             self._asked.append((belief, draft))
         return draft
 
-    def _cut(self, choice: _Choice, draft: Draft, rate: float) -> Draft:
+    def _cut(self, choice: Choice, draft: Draft, rate: float) -> Draft:
         """Leave out the tail that is not worth its verification.
 
         Not of a draft that was drawn at random: to leave tokens out by what they turned out to be would change the
@@ -315,7 +217,7 @@ class AdaptivePacing:
             num_discarded=draft.num_discarded + (0 if belief.is_free else num_left_out),
         )
 
-    def _believe(self, shown: _Choice, best: _Choice, is_refreshing: bool) -> None:
+    def _believe(self, shown: Choice, best: Choice, is_refreshing: bool) -> None:
         costs, belief = self._costs, shown.belief
         plain = costs.expected[1]
         unit, sampling = costs.unit_s, self._sampling_s
@@ -349,7 +251,7 @@ class AdaptivePacing:
         was_measured = costs.is_measured(width)
         costs.learn(width, outcome.verify_s + max(sampling, 0.0) + own)
         if not was_measured and width > 1:
-            self._rounds_to_explore = _EXPLORE_GAP
+            self._choices.rounds_to_explore = _EXPLORE_GAP
         for belief in self._by_name.values():
             belief.age(num_emitted)
         for belief, proposed in self._asked:

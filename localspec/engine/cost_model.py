@@ -21,6 +21,7 @@ _FOLLOW = 0.1
 _JUMP = 1.25
 _FIRST_TRUST = 1.25
 _GUESSED_READING = 0.15
+_TRUST_IN_KNOWN = 3
 
 
 class StepCosts:
@@ -51,7 +52,8 @@ class StepCosts:
         self._medians: dict[int, float] = {}
         self._ratios: list[float] = []
         for width, seconds in (known_s or {}).items():
-            self._keep(width, seconds)
+            for _ in range(_TRUST_IN_KNOWN):
+                self._keep(width, seconds)
         self._fit()
 
     def is_measured(self, width: int) -> bool:

@@ -1,0 +1,121 @@
+"""The ways to spend a round, and what each promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from localspec.engine.cost_model import StepCosts
+from localspec.engine.drafter_belief import DrafterBelief
+from localspec.engine.drafting.drafter import Draft, Drafter
+from localspec.engine.loss_budget import LossBudget
+
+_MARGIN = 0.01
+"""Share by which a draft must be expected to beat a plain step."""
+_EXPLORE_MARGIN = 0.04
+_CATCH_UP_SPREAD = 8.0
+
+
+@dataclass(slots=True)
+class Choice:
+    """A way to spend the round."""
+
+    member: Drafter | None
+    belief: DrafterBelief | None
+    limit: int
+    tokens: float
+    cost: float
+    is_exploring: bool = False
+    draft: Draft | None = None
+    """What a free drafter has proposed."""
+
+    @property
+    def rate(self) -> float:
+        """Expected tokens per cost."""
+        return self.tokens / self.cost
+
+    def net(self, rate: float) -> float:
+        """Expected tokens beyond what its time is worth."""
+        return self.tokens - rate * self.cost
+
+
+class RoundChoices:
+    """Finds the best way to use one drafter in a round, within what the budget covers."""
+
+    def __init__(self, costs: StepCosts, budget: LossBudget, n_min: int) -> None:
+        """Share the costs and the budget with whoever updates them; drafts shorter than n_min are never chosen."""
+        self.costs = costs
+        self.budget = budget
+        self.rounds_to_explore = 0
+        """Rounds until a width that was never measured may be tried."""
+        self._n_min = n_min
+
+    def of_free(self, member: Drafter, belief: DrafterBelief, draft: Draft, mean_rate: float) -> Choice:
+        """Return the best cut of a free drafter's proposal that the budget covers."""
+        costs = self.costs
+        expected, lowest, highest = costs.expected, costs.lowest, costs.highest
+        plain, credit = expected[1], self.budget.credit
+        joint, doubted = belief.joint(draft)
+        possible: list[tuple[int, float]] = []
+        sum_joint = sum_doubted = 1.0
+        reached = explored = 1.0 / plain
+        longer = 0
+        for length, (likely, certain) in enumerate(zip(joint, doubted, strict=True), 1):
+            sum_joint += likely
+            sum_doubted += certain
+            if length < self._n_min or highest[length + 1] / plain - sum_doubted > credit:
+                continue
+            possible.append((length, sum_joint))
+            reached = max(reached, sum_joint / expected[length + 1])
+            if self.rounds_to_explore <= 0 and not costs.is_measured(length + 1):
+                hoped = sum_joint / lowest[length + 1]
+                if hoped > explored:
+                    explored, longer = hoped, len(possible) - 1
+        if not possible:
+            return Choice(member, belief, 0, 1.0 + joint[0], expected[2], False, draft)
+        if explored > reached * (1.0 + _EXPLORE_MARGIN):
+            length, tokens = possible[longer]
+            return Choice(member, belief, length, tokens, expected[length + 1], True, draft)
+        if reached * plain < 1.0 + _MARGIN:
+            return Choice(member, belief, 0, possible[0][1], expected[possible[0][0] + 1], False, draft)
+        rate = min(max(1.0 / plain, mean_rate), reached)
+        length, tokens = max(possible, key=lambda cut: cut[1] - rate * expected[cut[0] + 1])
+        return Choice(member, belief, length, tokens, expected[length + 1], False, draft)
+
+    def of_model(self, member: Drafter, belief: DrafterBelief, limit: int) -> Choice:
+        """Return what the draft model is worth: its rule, a probe, or nothing now."""
+        costs, unseen = self.costs, member.num_unseen
+        expected = costs.expected
+        plain = expected[1]
+        rule = belief.rule_for(limit, expected, costs.version)
+        behind = max(unseen - 1, 0) * belief.costs.catch_up
+        cost = rule.cost + behind / _CATCH_UP_SPREAD
+        affordable = self._affordable(belief, limit, unseen)
+        resting = Choice(member, belief, 0, rule.tokens, cost)
+        value = rule.tokens / cost * plain
+        if affordable and self.rounds_to_explore <= 0:
+            length = belief.worth_exploring(affordable, costs, (max(value, 1.0) + _EXPLORE_MARGIN) / plain)
+            if length:
+                return Choice(member, belief, length, rule.tokens, cost, True)
+        is_paying = affordable > 0 and value > 1.0 + _MARGIN
+        if is_paying and (rule.longest <= affordable or belief.pays_within(affordable, expected)):
+            return Choice(member, belief, affordable, rule.tokens, cost)
+        if belief.is_hopeless(limit, costs.lowest, costs.version):
+            return resting
+        belief.tokens_to_probe -= 1
+        needs_step = belief.is_drawn or not costs.is_measured(2)
+        price = belief.costs.of(1, unseen) / plain + (costs.highest[2] / plain - 1.0 if needs_step else 0.0)
+        if belief.tokens_to_probe <= 0 and self.budget.covers(price):
+            return Choice(member, belief, 1, rule.tokens, cost, True)
+        return resting
+
+    def _affordable(self, belief: DrafterBelief, limit: int, unseen: int) -> int:
+        """Return the longest draft whose loss the budget covers, if only what is certain were accepted."""
+        highest, plain = self.costs.highest, self.costs.expected[1]
+        certain = belief.acceptance.level_doubted
+        longest, tokens, joint = 0, 1.0, 1.0
+        for length in range(1, limit + 1):
+            joint *= certain
+            tokens += joint
+            if (belief.costs.of(length, unseen) + highest[length + 1]) / plain - tokens <= self.budget.credit:
+                longest = length
+        return longest
