@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localspec.engine.drafting.cascade import CascadeDrafter
 from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.drafting.drafter import Draft, Drafter
 from localspec.engine.drafting.ngram import NgramDrafter
+from localspec.engine.drafting.suffix import SuffixDrafter
 from localspec.engine.model import Cancelled
 from localspec.engine.pacing import FixedPacing
 from localspec.engine.speculative import Round, speculate
@@ -72,13 +74,18 @@ def drafters(target: ToyModel, seed: int) -> list[Drafter | None]:
         DraftModelDrafter(ToyModel(seed=seed), "unrelated", 0.0),
         DraftModelDrafter(ToyModel(seed=target._seed), "twin", 0.0),
         DraftModelDrafter(ToyModel(seed=target._seed), "unsure twin", 0.5),
+        SuffixDrafter(2.0, 0.1),
+        SuffixDrafter(32.0, 0.0),
+        CascadeDrafter((SuffixDrafter(2.0, 0.0), DraftModelDrafter(ToyModel(seed=seed, order=2), "weak", 0.0))),
+        CascadeDrafter((always_wrong(target), DraftModelDrafter(ToyModel(seed=seed + 1), "wrong", 0.0))),
+        CascadeDrafter((silent(), NgramDrafter(1, 3), oracle(target, noise=0.4, seed=seed))),
     ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 5),
-    which=st.integers(0, 8),
+    which=st.integers(0, 13),
     n_max=st.integers(1, 12),
     prompt=st.lists(st.integers(0, 10), min_size=1, max_size=12),
     sampler_seed=st.one_of(st.none(), st.integers(0, 99)),
@@ -102,7 +109,7 @@ def test_any_drafter_emits_what_plain_decoding_emits(
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 5),
-    which=st.integers(1, 8),
+    which=st.integers(1, 15),
     n_max=st.integers(1, 8),
     n_min=st.integers(0, 3),
     stop_token=st.integers(0, 10),
@@ -113,8 +120,8 @@ def test_counters_add_up_and_caches_hold_the_accepted_text(
 ) -> None:
     target = ToyModel(seed=seed, order=5)
     draft_model = ToyModel(seed=seed, order=2)
-    choices = [*drafters(target, seed), DraftModelDrafter(draft_model, "weak", 0.0)]
-    drafter = choices[which if which < 8 else 9]
+    weak = DraftModelDrafter(draft_model, "weak", 0.0)
+    drafter = [*drafters(target, seed), weak, CascadeDrafter((SuffixDrafter(2.0, 0.0), weak))][which]
     target.prefill(PROMPT)
     assert drafter is not None
     drafter.begin(PROMPT)
