@@ -83,6 +83,7 @@ class Stage:
     async def ask(self, question: str) -> None:
         self.chat.prompt.put(question)
         await self.pilot.press("enter")
+        await self.until(lambda: self.chat.is_working or not self.chat.prompt.text or self.notices)
 
     async def ask_and_wait(self, question: str) -> None:
         await self.ask(question)
