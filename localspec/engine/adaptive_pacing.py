@@ -69,7 +69,7 @@ class AdaptivePacing:
         self._budget = LossBudget()
         self._choices = RoundChoices(self._costs, self._budget, self._n_min)
         self._by_name: dict[str, DrafterBelief] = {}
-        self._asked: list[tuple[DrafterBelief, Draft]] = []
+        self._asked: list[tuple[DrafterBelief, Draft, list[int]]] = []
         self._rate_tokens, self._rate_cost = _RATE_STRENGTH, _RATE_STRENGTH
         self._sampling_s = 0.0
         self._draft_cost = 0.0
@@ -116,8 +116,9 @@ class AdaptivePacing:
                 proposal = member.draft(limit)
                 if not proposal.tokens:
                     continue
-                self._asked.append((belief, proposal))
-                choices.append(self._choices.of_free(member, belief, proposal, mean_rate))
+                cells = belief.cells(proposal)
+                self._asked.append((belief, proposal, cells))
+                choices.append(self._choices.of_free(member, belief, proposal, cells, mean_rate))
                 stop = "not_worth"
             else:
                 choices.append(self._choices.of_model(member, belief, limit))
@@ -179,7 +180,7 @@ class AdaptivePacing:
             self._draft_cost = min(cost, 2.0 * belief.costs.of(num_steps, unseen))
         belief.is_drawn = draft.distributions is not None
         if draft.tokens:
-            self._asked.append((belief, draft))
+            self._asked.append((belief, draft, belief.cells(draft)))
         return draft
 
     def _cut(self, choice: Choice, draft: Draft, rate: float) -> Draft:
@@ -195,7 +196,7 @@ class AdaptivePacing:
         length = choice.limit
         if not belief.is_free:
             costs = self._costs
-            joint, _ = belief.joint(draft)
+            joint, _ = belief.joint(self._asked[-1][2])
             if choice.is_exploring and not costs.is_measured(len(draft.tokens) + 1):
                 return draft
             length, total = 0, 0.0
@@ -254,9 +255,10 @@ class AdaptivePacing:
             self._choices.rounds_to_explore = _EXPLORE_GAP
         for belief in self._by_name.values():
             belief.age(num_emitted)
-        for belief, proposed in self._asked:
-            num_judged = len(proposed.tokens) if proposed.distributions is None else len(outcome.draft.tokens)
-            belief.judge(proposed, outcome.emitted, num_judged)
+        for belief, proposed, cells in self._asked:
+            # Of a drawn token that was not verified, the target's own draw says nothing.
+            tokens = proposed.tokens if proposed.distributions is None else outcome.draft.tokens
+            belief.judge(tokens, cells, outcome.emitted)
         plain = costs.expected[1]
         cost = costs.expected[width] + self._draft_cost
         self._budget.settle(num_emitted, cost / plain)

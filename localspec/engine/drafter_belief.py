@@ -17,7 +17,10 @@ from localspec.engine.pacing_state import DrafterState
 from localspec.engine.stopping_rule import StoppingRule, best_rule, needed_acceptance
 
 _FIRST_HORIZON = 6
-_JUDGED_FOR_RULE = 4
+_JUDGED_FOR_RULE = 10
+_FIRST_JUDGED_FOR_RULE = 3
+_ROUNDS_OF_RULE = 4
+_ROUNDS_OF_NEEDED = 8
 _AGED_FOR_RULE = 16
 _KEEPS = 0.94
 _TOKENS_OF_A_BREAK = 64
@@ -78,16 +81,17 @@ class DrafterBelief:
         """Expected acceptance rate of its tokens now."""
         self.first = Shares()
         self.later = Shares()
-        self.rule = StoppingRule((), 1.0, 1.0)
+        self.rule = StoppingRule((), 1.0, 1.0, 1)
         self._horizon = _FIRST_HORIZON
         self._rule_version = -1
+        self._rounds_of_rule = 0
         self._is_costed = is_known
         self._num_judged = self._num_aged = 0
         self._gap = _FIRST_GAP
         self._kept = self._judged = 0.0
         self._first_mean = self._later_mean = 0.5
         self._hopeless: tuple[int, bool] = (-1, False)
-        self._needed: tuple[int, float] = (-1, 1.0)
+        self._needed, self._needed_version, self._rounds_of_needed = 1.0, -1, 0
         self._update_means()
 
     def _update_means(self) -> None:
@@ -108,30 +112,33 @@ class DrafterBelief:
         self.acceptance.age(num_tokens)
         self._num_aged += num_tokens
 
-    def joint(self, draft: Draft) -> tuple[list[float], list[float]]:
+    def cells(self, draft: Draft) -> list[int]:
+        """Return the acceptance model's cell of each token."""
+        return cells_of(draft, self.is_free)
+
+    def joint(self, cells: Sequence[int]) -> tuple[list[float], list[float]]:
         """Return by token the probability that it and all before it are kept: as expected, and what is certain."""
         expected, doubted = self.acceptance.expected, self.acceptance.doubted
         product = certain = 1.0
         joint, doubted_joint = [], []
-        for cell in cells_of(draft, self.is_free):
+        for cell in cells:
             product *= expected(cell)
             certain *= doubted(cell)
             joint.append(product)
             doubted_joint.append(certain)
         return joint, doubted_joint
 
-    def judge(self, draft: Draft, emitted: Sequence[int], num_judged: int) -> None:
+    def judge(self, tokens: Sequence[int], cells: Sequence[int], emitted: Sequence[int]) -> None:
         """Compare the whole of what it had proposed, verified or not, with what was emitted in its place.
 
         A token counts only if it was reached: all before it were right, and something was emitted there.
 
         Args:
-            draft: as the drafter gave it.
+            tokens: as the drafter gave them, but for those of which equality says nothing.
+            cells: of each of them.
             emitted: tokens of the round.
-            num_judged: most tokens that count; of others equality says nothing.
         """
-        cells = cells_of(draft, self.is_free)
-        for index, (proposal, token) in enumerate(zip(draft.tokens[:num_judged], emitted, strict=False)):
+        for index, (proposal, token) in enumerate(zip(tokens, emitted, strict=False)):
             is_kept = proposal == token
             if self.is_free:
                 self._kept = self._kept * _KEEPS + float(is_kept)
@@ -154,8 +161,12 @@ class DrafterBelief:
 
     def rule_for(self, limit: int, verify: Sequence[float], version: int) -> StoppingRule:
         """Return the best stopping rule, worked out anew when a few tokens were judged or costs have moved."""
-        longest = self.rule.longest
-        if self._num_judged >= _JUDGED_FOR_RULE or version != self._rule_version or self._num_aged >= _AGED_FOR_RULE:
+        self._rounds_of_rule += 1
+        is_moved = version != self._rule_version and self._rounds_of_rule >= _ROUNDS_OF_RULE
+        wanted = _JUDGED_FOR_RULE if self.acceptance.num_judged > _JUDGED_FOR_RULE else _FIRST_JUDGED_FOR_RULE
+        if is_moved or self._num_judged >= wanted or self._num_aged >= _AGED_FOR_RULE or self._rule_version < 0:
+            longest = self.rule.longest
+            self._rounds_of_rule = 0
             self._num_judged = self._num_aged = 0
             self._rule_version = version
             if longest >= self._horizon or 2 * longest < self._horizon:
@@ -203,10 +214,14 @@ class DrafterBelief:
         return self._hopeless[1]
 
     def needed(self, limit: int, verify: Sequence[float], version: int) -> float:
-        """Return the acceptance rate from which its best length would pay."""
-        if self._needed[0] != version:
-            self._needed = (version, needed_acceptance(limit, verify, 0.0 if self.is_free else self.costs.step))
-        return self._needed[1]
+        """Return the acceptance rate from which its best length would pay; it lags behind the costs a little."""
+        self._rounds_of_needed += 1
+        if self._needed_version < 0 or (
+            version != self._needed_version and self._rounds_of_needed >= _ROUNDS_OF_NEEDED
+        ):
+            self._needed_version, self._rounds_of_needed = version, 0
+            self._needed = needed_acceptance(limit, verify, 0.0 if self.is_free else self.costs.step)
+        return self._needed
 
     def state(self, plain: float) -> DrafterState:
         """Return what is worth keeping; costs in plain steps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localspec.engine.cost_model import StepCosts
@@ -49,12 +50,14 @@ class RoundChoices:
         """Rounds until a width that was never measured may be tried."""
         self._n_min = n_min
 
-    def of_free(self, member: Drafter, belief: DrafterBelief, draft: Draft, mean_rate: float) -> Choice:
+    def of_free(
+        self, member: Drafter, belief: DrafterBelief, draft: Draft, cells: Sequence[int], mean_rate: float
+    ) -> Choice:
         """Return the best cut of a free drafter's proposal that the budget covers."""
         costs = self.costs
         expected, lowest, highest = costs.expected, costs.lowest, costs.highest
         plain, credit = expected[1], self.budget.credit
-        joint, doubted = belief.joint(draft)
+        joint, doubted = belief.joint(cells)
         possible: list[tuple[int, float]] = []
         sum_joint = sum_doubted = 1.0
         reached = explored = 1.0 / plain

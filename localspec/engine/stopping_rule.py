@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
+from operator import mul
 
-_RATIO = 0.75
-_LEVELS = tuple(_RATIO**index for index in range(9))
+_RATIO = 0.72
+_LEVELS = tuple(_RATIO**index for index in range(8))
 _LOG_RATIO = log(_RATIO)
 
 
@@ -21,14 +22,8 @@ class StoppingRule:
     """Expected tokens of a round by this rule, the target's own included."""
     cost: float
     """Expected cost of it, drafting and verification."""
-
-    @property
-    def longest(self) -> int:
-        """Most tokens that it drafts."""
-        length = 1
-        while length < len(self.least) and self.least[length] <= 1.0:
-            length += 1
-        return length
+    longest: int
+    """Most tokens that it drafts."""
 
     def goes_on(self, num_tokens: int, joint: float) -> bool:
         """Whether to draft another token."""
@@ -59,52 +54,47 @@ def best_rule(
         later: the same for later tokens.
     """
     num = len(_LEVELS)
-    moves = [_moves(first), _moves(later)]
-    # Values and costs after j tokens by level of their joint acceptance; one more entry for "nearly none".
+    price = rate * step
+    falls = _falls(later)
+    # After level l comes level l + s with weight falls[s], and what falls past the last one is "nearly none".
+    ends = [sum(falls[num - level :]) for level in range(num)]
     values: list[float] = []
     costs: list[float] = []
     least = [2.0] * (horizon + 1)
     for length in range(horizon, 0, -1):
         dropped, kept = rate * verify[length], rate * verify[length + 1]
         new_values, new_costs = [], []
-        advantage_before = 0.0
-        is_open = True
+        before = 0.0
+        is_open = bool(values)
         for level, joint in enumerate(_LEVELS):
-            value, cost = joint - kept, verify[length + 1]
-            if -dropped > value:
+            if joint - kept > -dropped:
+                value, cost = joint - kept, verify[length + 1]
+            else:
                 value, cost = -dropped, verify[length]
-            if values and is_open:
-                go_value, go_cost = joint - rate * step, step
-                for share, shift, part in moves[1]:
-                    index = level + shift
-                    if index >= num:
-                        index, part = num - 1, 1.0
-                    go_value += share * (values[index] + part * (values[index + 1] - values[index]))
-                    go_cost += share * (costs[index] + part * (costs[index + 1] - costs[index]))
-                advantage = go_value - value
+            if is_open:
+                going = joint - price + sum(map(mul, falls, values[level:num])) + ends[level] * values[num]
+                advantage = going - value
                 if advantage > 0.0:
-                    value, cost = go_value, go_cost
+                    value = going
+                    cost = step + sum(map(mul, falls, costs[level:num])) + ends[level] * costs[num]
                     least[length] = joint
                 else:
-                    if level and advantage_before > 0.0:
-                        part = advantage_before / (advantage_before - advantage)
+                    if level:
+                        part = before / (before - advantage)
                         least[length] = _LEVELS[level - 1] + part * (joint - _LEVELS[level - 1])
-                    # Going on is worth less the lower the joint acceptance is, so it is worth nothing from here on.
+                    # Going on is worth less the lower the joint acceptance is: from here on nothing.
                     is_open = False
-                advantage_before = advantage
+                before = advantage
             new_values.append(value)
             new_costs.append(cost)
         new_values.append(-dropped)
         new_costs.append(verify[length])
         values, costs = new_values, new_costs
-    value, cost = 1.0 - rate * step, step
-    for share, shift, part in moves[0]:
-        index = shift
-        if index >= num:
-            index, part = num - 1, 1.0
-        value += share * (values[index] + part * (values[index + 1] - values[index]))
-        cost += share * (costs[index] + part * (costs[index + 1] - costs[index]))
-    return StoppingRule(tuple(least), value + rate * cost, cost)
+    starts = _falls(first)
+    value = 1.0 - price + sum(map(mul, starts, values))
+    cost = step + sum(map(mul, starts, costs))
+    longest = next((length for length in range(1, horizon) if least[length] > 1.0), horizon)
+    return StoppingRule(tuple(least), value + rate * cost, cost, longest)
 
 
 def needed_acceptance(limit: int, verify: Sequence[float], step: float) -> float:
@@ -137,11 +127,20 @@ def _geometric(acceptance: float, length: int) -> float:
     return (1.0 - acceptance ** (length + 1)) / (1.0 - acceptance)
 
 
-def _moves(cells: Sequence[tuple[float, float]]) -> list[tuple[float, int, float]]:
-    """Return (share, whole levels down, part of a level) by cell."""
-    moves = []
+def _falls(cells: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the weight of each number of levels by which a token lets the joint acceptance fall; sums to 1.
+
+    A fall between two levels is spread over both, so that values are interpolated in between.
+    """
+    num = len(_LEVELS)
+    weights = [0.0] * (num + 1)
     for share, acceptance in cells:
-        down = log(max(acceptance, 1e-3)) / _LOG_RATIO
-        shift = int(down)
-        moves.append((share, shift, down - shift))
-    return moves
+        down = log(acceptance) / _LOG_RATIO if acceptance > 1e-3 else num
+        whole = int(down)
+        if whole >= num:
+            weights[num] += share
+            continue
+        part = share * (down - whole)
+        weights[whole] += share - part
+        weights[whole + 1] += part
+    return weights
