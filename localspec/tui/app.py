@@ -63,6 +63,14 @@ class LocalspecApp(ConfiguredApp):
         Binding("f6,alt+5", "switch_mode('runs')", "Runs", id="mode.runs", tooltip="What was measured"),
         Binding("f1", "help", "Help", id="app.help", tooltip="Keys of this screen"),
         Binding("f9,ctrl+comma", "settings", "Settings", id="app.settings", tooltip="Everything in settings.toml"),
+        Binding(
+            "ctrl+g",
+            "compare_now",
+            "Compare now",
+            id="app.compare",
+            tooltip="Measure off against on with these models and settings",
+            show=False,
+        ),
         Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
         Binding(
@@ -182,6 +190,8 @@ class LocalspecApp(ConfiguredApp):
                         loop.add_signal_handler(getattr(signal, name), self.end, 128 + getattr(signal, name))
         if self.launch.is_demo:
             self.prepare_demo()
+        elif self.launch.workbench is None and (path := self._memory_file()) is not None and not path.exists():
+            self.call_after_refresh(self.action_welcome, is_first=True)
 
     def first_painted(self) -> None:
         """Collect garbage again once a screen stands; what the start has made stays, and is never searched for any."""
@@ -199,6 +209,11 @@ class LocalspecApp(ConfiguredApp):
             self._remember()
         await asyncio.gather(self.downloads.close(), self.room.close())
 
+    def _handle_exception(self, error: Exception) -> None:
+        # A screen that was still being built when the app was left misses what has been taken down around it.
+        if not (self._exit and isinstance(error, NoMatches)):
+            super()._handle_exception(error)
+
     def _fatal_error(self) -> None:
         # Textual would print the traceback over the screen; the command line has a better place for it.
         self.failure = self._exception
@@ -208,11 +223,6 @@ class LocalspecApp(ConfiguredApp):
         """End the engine processes, then the app with an exit code; once, however often it is asked for."""
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(code), name="end")
-
-    def _handle_exception(self, error: Exception) -> None:
-        # A screen that was still being built when the app was left misses what has been taken down around it.
-        if not (self._exit and isinstance(error, NoMatches)):
-            super()._handle_exception(error)
 
     async def _end(self, code: int) -> None:
         try:
@@ -227,6 +237,7 @@ class LocalspecApp(ConfiguredApp):
     @work(exclusive=True, group="demo", exit_on_error=False)
     async def prepare_demo(self) -> None:
         """Make the demo's models, choose them, and go to the chat."""
+        from localspec.tui.first_start import after_demo
         from localspec.tui.screens.demo import DemoScreen
 
         pair = await self.push_screen_wait(DemoScreen())
@@ -236,8 +247,21 @@ class LocalspecApp(ConfiguredApp):
         speculation = replace(self.workbench.speculation, method="draft")
         self.workbench = replace(self.workbench, target=target, draft=draft, speculation=speculation)
         await self.switch_mode("chat")
+        self.notify(after_demo(self), timeout=15, markup=False)
+
+    @work(exclusive=True, group="welcome")
+    async def action_welcome(self, is_first: bool = False) -> None:
+        """Show what a newcomer can begin with."""
+        from localspec.tui.first_start import welcome
+
+        await welcome(self, is_first)
 
     # What all screens offer.
+
+    async def action_compare_now(self) -> None:
+        """Go to the comparison, and begin it."""
+        await self.switch_mode("compare")
+        await self.run_action("run", self.screen)
 
     def take_settings(self, settings: Settings) -> None:
         """Put other settings in force, and on the workbench what has changed in them."""

@@ -137,23 +137,23 @@ def test_keys_that_can_be_are_taken(keys: Mapping[str, str]) -> None:
 
 def test_a_choice_takes_a_key_or_says_why_not() -> None:
     choice = KeyChoice(keyed_actions(), {"gone.away": "x"})
-    taken, refusal = choice.given("chat.copy", "ctrl+g")
+    taken, refusal = choice.given("chat.copy", "ctrl+u")
     assert refusal is None
-    assert taken.changes({"gone.away": "x"}) == {"chat.copy": "ctrl+g"}
-    same, refusal = taken.given("chat.edit", "ctrl+g")
+    assert taken.changes({"gone.away": "x"}) == {"chat.copy": "ctrl+u"}
+    same, refusal = taken.given("chat.edit", "ctrl+u")
     assert same is taken
     assert refusal is not None and "chat.copy" in refusal.message
     usual, _ = taken.given("chat.copy", "")
-    assert usual.changes({"chat.copy": "ctrl+g"}) == {"chat.copy": None, "gone.away": "x"}
+    assert usual.changes({"chat.copy": "ctrl+u"}) == {"chat.copy": None, "gone.away": "x"}
     again, _ = taken.given("chat.copy", "ctrl+y")
     assert "chat.copy" not in again.keys
 
 
 def test_the_list_is_found_by_words() -> None:
-    choice = KeyChoice(keyed_actions(), {"chat.copy": "ctrl+g"})
+    choice = KeyChoice(keyed_actions(), {"chat.copy": "ctrl+u"})
     rows = key_rows(choice, "chat COPY answer")
     assert [row.id for row in rows] == ["", "chat.copy"]
-    assert rows[1].text.plain.split()[:2] == ["*", "^g"]
+    assert rows[1].text.plain.split()[:2] == ["*", "^u"]
     for words in HOSTILE:
         assert [row.id for row in key_rows(choice, words)] == [""]
     ids = [row.id for row in key_rows(choice, "") if row.id]
@@ -181,7 +181,7 @@ async def settled(app: LocalspecApp, pilot: Pilot[int]) -> None:
 
 @pytest.mark.slow
 async def test_keys_of_the_settings_are_in_force_and_shown(services: AppServices) -> None:
-    app = LocalspecApp(with_keys(services, {"mode.runs": "f10", "app.help": "ctrl+g", "chat.stpo": "x"}))
+    app = LocalspecApp(with_keys(services, {"mode.runs": "f10", "app.help": "ctrl+u", "chat.stpo": "x"}))
     async with app.run_test(size=(100, 40)) as pilot:
         await settled(app, pilot)
         assert any("'chat.stpo'" in note.message for note in app._notifications)
@@ -191,12 +191,12 @@ async def test_keys_of_the_settings_are_in_force_and_shown(services: AppServices
         await pilot.pause()
         assert app.current_mode == "runs"
         assert [tab.render().plain for tab in app.screen.query(ScreenTab)][-1] == "F10 Runs"  # type: ignore[union-attr]
-        await pilot.press("ctrl+g")
+        await pilot.press("ctrl+u")
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)
         text = "\n".join(str(part.content) for part in app.screen.query(Static))
         assert re.search(r"f10 +What was measured", text)
-        assert re.search(r"\^g +Keys of this screen", text)
+        assert re.search(r"\^u +Keys of this screen", text)
 
 
 @pytest.mark.slow

@@ -9,7 +9,9 @@ from textual.widgets import Static
 
 from localspec.catalog.found_model import FoundModel
 from localspec.tui.app import LocalspecApp
+from localspec.tui.key_map import keyed_actions
 from localspec.tui.palette import AppCommands
+from localspec.tui.screens.compare_text import CompareText
 from localspec.tui.screens.help import HelpScreen
 from localspec.tui.state import ChosenModel, Workbench
 from tests.candidate_kit import entry
@@ -61,6 +63,56 @@ async def test_typing_and_enter_carry_out_a_command(app: LocalspecApp) -> None:
         await pilot.press("enter")
         await pilot.pause(0.3)
         assert app.current_mode == "runs"
+
+
+async def test_everything_with_a_key_is_found_with_it(app: LocalspecApp) -> None:
+    reached: set[str] = set()
+    async with app.run_test():
+        commands = await commands_of(app)
+        for command in commands._commands():
+            hits = [hit async for hit in commands.search(command.title) if isinstance(hit, Hit)]
+            (hit,) = [hit for hit in hits if hit.text == command.title]
+            if command.id:
+                reached.add(command.id)
+                assert isinstance(hit.match_display, Content)
+                assert hit.match_display.plain.removeprefix(command.title).strip()
+    wanted = {action.id for action in keyed_actions() if not action.is_in_dialog and not action.id.startswith("hub.")}
+    assert wanted - reached == {"app.palette", "fit.up", "fit.down"}
+
+
+async def test_keys_of_the_settings_stand_beside_the_commands(app: LocalspecApp) -> None:
+    async with app.run_test():
+        app.key_map = {"chat.copy": "ctrl+u"}
+        hits = [hit async for hit in (await commands_of(app)).search("copy the last answer") if isinstance(hit, Hit)]
+        assert any(str(hit.match_display) == "Chat: copy the last answer  ^u" for hit in hits)
+
+
+async def test_an_action_of_another_screen_is_carried_out_there(app: LocalspecApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await run(app, "Compare: workloads, or a prompt of your own")
+        await pilot.pause(0.2)
+        assert app.current_mode == "compare"
+        assert isinstance(app.screen, CompareText)
+        await pilot.press("escape")
+        await run(app, "Fit: to the next knob")
+        await pilot.pause()
+        assert app.current_mode == "fit"
+
+
+async def test_what_is_not_possible_is_said(app: LocalspecApp) -> None:
+    async with app.run_test() as pilot:
+        await run(app, "Compare: keep an arm of this result as a profile")
+        await pilot.pause()
+        assert any("not possible now" in note.message for note in app._notifications)
+
+
+async def test_the_screens_own_actions_are_offered_at_once(app: LocalspecApp) -> None:
+    async with app.run_test() as pilot:
+        await pilot.press("f5")
+        hits = [hit async for hit in (await commands_of(app)).discover() if isinstance(hit, DiscoveryHit)]
+        titles = {hit.text for hit in hits}
+        assert "Compare: how the left arm drafts" in titles
+        assert "Chat: copy the last answer" not in titles
 
 
 async def run(app: LocalspecApp, title: str) -> None:
