@@ -55,7 +55,7 @@ class _Group(BaseModel):
 class DraftGroup(_Group):
     """How tokens are drafted. check_draft() says which combinations are possible."""
 
-    method: Literal["off", "draft", "ngram"] = "off"
+    method: Literal["off", "draft", "ngram", "suffix", "cascade", "auto"] = "off"
     n_max: int = 4
     """Most tokens drafted in a round."""
     n_min: int = 0
@@ -66,6 +66,18 @@ class DraftGroup(_Group):
     """Longest suffix that prompt lookup searches for, in tokens."""
     ngram_min: int = 4
     """Shortest suffix that prompt lookup accepts as a match, in tokens."""
+    verification: Literal["exact", "rejection", "block"] = "exact"
+    """Which drafted tokens are kept at a temperature above 0. `exact` gives the same text for the same seed."""
+    pacing: Literal["fixed", "adaptive"] = "fixed"
+    """`adaptive` chooses the length of each draft, none included, by what it measures; method `auto` always does."""
+    suffix_factor: float = 2.0
+    """Suffix decoding: longest draft, in tokens per token of the match."""
+    suffix_p_min: float = 0.3
+    """Suffix decoding: stop where a draft's share of earlier continuations falls below this."""
+    draft_temperature: float = -1.0
+    """Verification `rejection` and `block`: temperature that drafts are drawn at; -1 for the target's own."""
+    remembers: bool = False
+    """Suffix decoding: keep the token ids of answers on this machine, and copy from earlier ones too."""
     n_ctx: int = Field(0, ge=0, le=2**24)
     """Positions of the draft model's context; 0 takes as many as the target has."""
     n_gpu_layers: int | None = Field(None, ge=-1, le=2**16)
@@ -302,6 +314,21 @@ def check_draft(draft: DraftGroup, *, n_ctx: int, n_batch: int) -> None:
         raise SettingsError(
             f"ngram_max is {draft.ngram_max}, but a match has at most {_MAX_NGRAM} tokens.",
             f"Lower ngram_max to {_MAX_NGRAM} or less.",
+        )
+    if not 0.1 <= draft.suffix_factor <= MAX_DRAFT_TOKENS:
+        raise SettingsError(
+            f"suffix_factor is {draft.suffix_factor}, but it lies between 0.1 and {MAX_DRAFT_TOKENS}.",
+            "Set suffix_factor to 2 to draft at most twice as many tokens as match.",
+        )
+    if not 0.0 <= draft.suffix_p_min <= 1.0:
+        raise SettingsError(
+            f"suffix_p_min is {draft.suffix_p_min}, but a share lies between 0 and 1.",
+            "Set suffix_p_min to 0 to 1; 0 never stops early.",
+        )
+    if draft.draft_temperature > 100.0:
+        raise SettingsError(
+            f"draft_temperature is {draft.draft_temperature}, but a temperature is at most 100.",
+            "Lower draft_temperature, or set it to -1 for the target's own.",
         )
     if 0 < n_ctx <= n_max:
         raise SettingsError(

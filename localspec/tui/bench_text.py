@@ -71,7 +71,6 @@ def bench_from(texts: Mapping[str, str], bench: Workbench) -> Workbench:
         if field.name in texts:
             groups[field.group][field.name] = texts[field.name].strip()
     speculation = asdict(bench.speculation)
-    verification = speculation.pop("verification")
     method = texts.get("method", bench.speculation.method)
     draft = _checked(DraftGroup, {**speculation, **groups["draft"], "method": method})
     sampling = _checked(SamplingGroup, {**asdict(bench.sampling), **groups["sampling"]})
@@ -89,7 +88,7 @@ def bench_from(texts: Mapping[str, str], bench: Workbench) -> Workbench:
     follows = bench.draft_context.n_ctx == n_ctx_before
     return replace(
         bench,
-        speculation=SpeculationSettings(**own, verification=verification),
+        speculation=SpeculationSettings(**own),
         sampling=SamplingSettings(**sampling.model_dump()),
         context=new_context,
         draft_context=replace(bench.draft_context, n_ctx=context.n_ctx) if follows else bench.draft_context,

@@ -52,7 +52,6 @@ def test_without_a_file_the_defaults_hold(file: Path) -> None:
 )
 def test_defaults_are_those_of_the_engines_values(group: Any, value: Any) -> None:
     fields = dataclasses.asdict(value)
-    fields.pop("verification", None)
     # The draft group also holds what is the draft model's own context.
     assert {name: value for name, value in group.model_dump().items() if name in fields} == fields
 
@@ -148,7 +147,7 @@ def test_the_source_of_a_wrong_value_is_the_one_that_won(file: Path, monkeypatch
     [
         ("[draft]\nn_max = true\n", "not True"),
         ("[draft]\nn_max = 1.5\n", "not 1.5"),
-        ('[draft]\nmethod = "magic"\n', "'off', 'draft' or 'ngram'"),
+        ('[draft]\nmethod = "magic"\n', "'off', 'draft', 'ngram', 'suffix', 'cascade' or 'auto'"),
         ("[sampling]\ntop_p = 1.5\n", "less than or equal to 1"),
         ("[sampling]\ntemperature = nan\n", "finite"),
         ("[sampling]\nseed = 4294967295\n", "less than 4294967295"),
