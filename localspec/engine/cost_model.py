@@ -51,6 +51,8 @@ class StepCosts:
         self._windows: dict[int, deque[float]] = {}
         self._medians: dict[int, float] = {}
         self._ratios: list[float] = []
+        # What widths cost when a plain step was last seen: slow drift since then is the machine's, not theirs.
+        self._anchors: dict[int, float] = {}
         for width, seconds in (known_s or {}).items():
             for _ in range(_TRUST_IN_KNOWN):
                 self._keep(width, seconds)
@@ -81,12 +83,14 @@ class StepCosts:
             self.rounds_since_plain += 1
         known = self._windows.get(width)
         if known is not None and (width == 1 or len(known) > 1):
-            self._follow(seconds / (self.unit_s * self._medians[width]))
+            self._follow(seconds / (self.unit_s * self._anchors.setdefault(width, self._medians[width])))
         before = self._medians.get(width)
         if before is None and self.unit_s:
             # One step alone may be an outlier, and a width that seems dear is not soon seen again.
             seconds = min(seconds, _FIRST_TRUST * self.highest[width] * self.unit_s)
         after = self._keep(width, seconds)
+        if width == 1:
+            self._anchors = {1: after}
         if before is None or abs(after - before) > 0.02 * before:
             self.version += 1
             self._fit()

@@ -17,7 +17,7 @@ from localspec.engine.pacing_state import DrafterState
 from localspec.engine.stopping_rule import StoppingRule, best_rule, needed_acceptance
 
 _FIRST_HORIZON = 6
-_JUDGED_FOR_RULE = 10
+_JUDGED_FOR_RULE = 14
 _FIRST_JUDGED_FOR_RULE = 3
 _ROUNDS_OF_RULE = 4
 _ROUNDS_OF_NEEDED = 8

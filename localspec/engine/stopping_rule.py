@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import log
 from operator import mul
 
-_RATIO = 0.72
-_LEVELS = tuple(_RATIO**index for index in range(8))
+_RATIO = 0.85
+_LEVELS = tuple(_RATIO**index for index in range(14))
 _LOG_RATIO = log(_RATIO)
 
 
@@ -130,17 +130,18 @@ def _geometric(acceptance: float, length: int) -> float:
 def _falls(cells: Sequence[tuple[float, float]]) -> list[float]:
     """Return the weight of each number of levels by which a token lets the joint acceptance fall; sums to 1.
 
-    A fall between two levels is spread over both, so that values are interpolated in between.
+    A fall between two levels is spread over both so that the mean is kept: values are nearly linear in the joint
+    acceptance, not in its levels.
     """
     num = len(_LEVELS)
     weights = [0.0] * (num + 1)
     for share, acceptance in cells:
-        down = log(acceptance) / _LOG_RATIO if acceptance > 1e-3 else num
-        whole = int(down)
-        if whole >= num:
+        if acceptance <= _LEVELS[-1]:
             weights[num] += share
             continue
-        part = share * (down - whole)
+        whole = int(log(acceptance) / _LOG_RATIO)
+        upper = _LEVELS[whole]
+        part = share * (upper - acceptance) / (upper * (1.0 - _RATIO))
         weights[whole] += share - part
         weights[whole + 1] += part
     return weights
