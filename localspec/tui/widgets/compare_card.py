@@ -26,7 +26,7 @@ class CompareCard(VerticalScroll):
     """Scrolls by keys when it is focused."""
 
     DEFAULT_CSS = """
-    CompareCard { border-subtitle-color: $text; scrollbar-size-vertical: 1; }
+    CompareCard { border-subtitle-color: $text; padding: 0 0 0 1; scrollbar-size-vertical: 1; }
     CompareCard > Static { height: auto; margin-right: 1; }
     """
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from localspec.session.figures import DASH, rate_text, speed_unit, speed_value
+from localspec.session.figures import DASH, percent_text, rate_text, speed_unit, speed_value
 from localspec.tui.plain import MUTED, plain_line
 from localspec.tui.runs.details import RunDetails, WorkloadDetails
 from localspec.tui.runs.rows import FASTER, SLOWER, UNCLEAR, UNUSABLE, run_row
@@ -119,7 +119,7 @@ def _acceptance(arm: PositionAcceptance) -> BarRows:
     bars = []
     for place, share in enumerate(arm.of_all_rounds):
         given = arm.given_earlier[place] if place < len(arm.given_earlier) else None
-        remark = "" if given is None or not place else f"{given:.0%} once reached"
+        remark = "" if given is None or not place else f"{percent_text(given)} once reached"
         if remark and not arm.is_sure(place):
             remark += " (few)"
         bars.append(Bar(str(place + 1), share, remark))

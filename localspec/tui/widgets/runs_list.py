@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
@@ -156,8 +157,9 @@ class RunsList(Vertical):
         with self.app.batch_update():
             table.clear(columns=True)
             table.add_column(Text(""), width=1)
-            for name in found.headers:
-                table.add_column(Text(name))
+            # With widths of their own: the table would measure its cells when it is idle, and be seen before that.
+            for column in zip(found.headers, *found.rows, strict=True):
+                table.add_column(Text(column[0]), width=max(map(cell_len, column)))
             for run, cells in zip(self._shown, found.rows, strict=True):
                 mark = MARK if run.id in self.marked else " "
                 table.add_row(Text(mark, style="bold"), *map(Text, cells), key=str(run.id))
