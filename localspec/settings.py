@@ -27,6 +27,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as SourceError
 
 from localspec.errors import SettingsError
+from localspec.methods import Method, PacingKind, Verification
 from localspec.paths import settings_file
 from localspec.units import MemoryUnit, SpeedUnit
 
@@ -55,7 +56,7 @@ class _Group(BaseModel):
 class DraftGroup(_Group):
     """How tokens are drafted. check_draft() says which combinations are possible."""
 
-    method: Literal["off", "draft", "ngram", "suffix", "cascade", "auto"] = "off"
+    method: Method = "off"
     n_max: int = 4
     """Most tokens drafted in a round."""
     n_min: int = 0
@@ -66,9 +67,9 @@ class DraftGroup(_Group):
     """Longest suffix that prompt lookup searches for, in tokens."""
     ngram_min: int = 4
     """Shortest suffix that prompt lookup accepts as a match, in tokens."""
-    verification: Literal["exact", "rejection", "block"] = "exact"
+    verification: Verification = "exact"
     """Which drafted tokens are kept at a temperature above 0. `exact` gives the same text for the same seed."""
-    pacing: Literal["fixed", "adaptive"] = "fixed"
+    pacing: PacingKind = "fixed"
     """`adaptive` chooses the length of each draft, none included, by what it measures; method `auto` always does."""
     suffix_factor: float = 2.0
     """Suffix decoding: longest draft, in tokens per token of the match."""

@@ -8,16 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Method = Literal["off", "draft", "ngram", "suffix", "cascade", "auto"]
-"""How tokens are drafted; `off` is the baseline. `cascade`: suffix decoding where it has much to say, else the draft
-model. `auto`: the same drafters with adaptive pacing, or suffix decoding alone where no draft model is loaded."""
-
-PacingKind = Literal["fixed", "adaptive"]
-"""`fixed`: n_max tokens each round. `adaptive`: the length, 0 included, of the most expected tokens per second."""
-
-Verification = Literal["exact", "rejection", "block"]
-"""Which drafted tokens are kept; all three leave the target's distribution as it is. `exact`: also the same text for
-the same seed. `rejection`: token by token with min(1, p/q). `block`: all of a draft jointly."""
+from localspec.methods import Method as Method
+from localspec.methods import PacingKind as PacingKind
+from localspec.methods import Verification as Verification
 
 FinishReason = Literal["stop", "stop_string", "length", "context_full", "cancelled"]
 """Why a generation ended: an end-of-generation token, a stop string, max_tokens, no room, the user."""
