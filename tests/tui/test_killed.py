@@ -26,7 +26,7 @@ from localspec.tui.state import ChosenModel, Launch, Workbench
 if sys.platform == "win32":
     pytest.skip("pseudo-terminals are of Unix", allow_module_level=True)
 
-from tests.terminal_kit import Terminal, engine_processes, have_ended, on_terminal, own_environment, until
+from tests.terminal_kit import Terminal, engine_processes, have_ended, on_terminal, own_environment, until, used_before
 from tests.tiny_gguf import CHATML, write_llama
 
 pytestmark = pytest.mark.slow
@@ -213,7 +213,7 @@ def test_what_the_app_dies_of_goes_to_the_log_and_not_to_the_screen(tmp_path: Pa
         "ChatScreen.action_copy = fail\n"
         "main()\n"
     )
-    with on_terminal([sys.executable, "-c", code], own_environment(tmp_path)) as terminal:
+    with on_terminal([sys.executable, "-c", code], own_environment(used_before(tmp_path))) as terminal:
         terminal.until_said("There are no models here yet")
         terminal.keys("\x1bOS")
         terminal.until_said("No model is chosen yet")

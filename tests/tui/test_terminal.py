@@ -30,11 +30,13 @@ from tests.terminal_kit import (
     on_terminal,
     own_environment,
     until,
+    used_before,
 )
 
 NEEDS_TMUX = pytest.mark.skipif(not HAS_TMUX, reason="there is no tmux")
 
 LOCALSPEC = (sys.executable, "-m", "localspec")
+WELCOME = "Welcome to localspec"
 NO_MODELS = "There are no models here yet"
 RECORDING = Path(__file__).parent.parent / "recordings" / "smollm2_session.jsonl"
 
@@ -76,11 +78,17 @@ class Session:
 
 @contextmanager
 def started(
-    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, size: tuple[int, int] = (100, 30)
+    folder: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    size: tuple[int, int] = (100, 30),
+    is_first: bool = False,
 ) -> Iterator[Session]:
     """Start the app in tmux. What the shell keeps of it lies in the folder."""
     home = folder / "home"
     home.mkdir()
+    if not is_first:
+        used_before(home)
     variables = own_environment(home) | dict(environment or {})
     with in_tmux(variables, folder, size) as tmux:
         words = shlex.join([*LOCALSPEC, *arguments])
@@ -90,12 +98,12 @@ def started(
 
 @NEEDS_TMUX
 def test_start_look_quit(tmp_path: Path) -> None:
-    with started(tmp_path) as session:
-        shown = session.tmux.until_shown(NO_MODELS)
+    with started(tmp_path, is_first=True) as session:
+        shown = session.tmux.until_shown(WELCOME)
         assert "F4 Chat" in shown
         assert "alternate-screen" in session.tmux.leftovers
         assert session.quit() == 0
-        assert NO_MODELS not in session.tmux.screen()
+        assert WELCOME not in session.tmux.screen()
 
 
 @NEEDS_TMUX
@@ -105,14 +113,14 @@ def test_start_look_quit(tmp_path: Path) -> None:
 def test_from_nothing_to_a_chat_and_a_comparison(tmp_path: Path) -> None:
     # One thread: with more, llama.cpp waits in loops where other tests have the cores.
     few = {"LOCALSPEC_CONTEXT__N_THREADS": "1", "LOCALSPEC_BENCH__MAX_TOKENS": "16"}
-    with started(tmp_path, environment=few) as session:
+    with started(tmp_path, environment=few, is_first=True) as session:
         tmux = session.tmux
         # The first run, and the offer on its screen.
-        tmux.until_shown(NO_MODELS)
-        tmux.keys("g")
-        tmux.until_shown("smollm2-135m-f16 chosen")
+        tmux.until_shown(WELCOME)
+        tmux.until_shown("Choose a model that is here")
+        tmux.keys("d")
         # A chat, stopped in the midst of an answer.
-        tmux.keys("F4")
+        tmux.until_shown("smollm2-135m-f16 chosen")
         tmux.until_shown("Ask something")
         tmux.text("Tell me a long story about the sea.")
         tmux.until_shown("about the sea.")
@@ -154,8 +162,8 @@ def test_from_nothing_to_a_chat_and_a_comparison(tmp_path: Path) -> None:
 def test_a_replay_chats_without_any_model_in_any_size(tmp_path: Path) -> None:
     with started(tmp_path, "--replay", str(RECORDING)) as session:
         tmux = session.tmux
-        tmux.until_shown("Ask something")
-        tmux.text("Write three short sentences about the sea.")
+        # The question is already there.
+        tmux.until_shown("Write three short sentences about the sea.")
         tmux.keys("Enter")
         tmux.until_shown("tokens/s")
         for size in ((60, 20), (160, 50), (30, 8), (80, 24)):
@@ -217,7 +225,7 @@ def colours_of(text: str) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("variables", [{"LC_ALL": "C", "LANG": "C"}, {"LC_ALL": "POSIX"}, {"LANG": ""}])
 def test_a_plain_locale_still_draws_boxes(tmp_path: Path, variables: dict[str, str]) -> None:
-    with on_terminal(LOCALSPEC, own_environment(tmp_path, **variables)) as terminal:
+    with on_terminal(LOCALSPEC, own_environment(used_before(tmp_path), **variables)) as terminal:
         terminal.until_said(NO_MODELS)
         assert "╭".encode() in terminal.said
         assert leave(terminal) == 0
@@ -227,7 +235,7 @@ def test_a_plain_locale_still_draws_boxes(tmp_path: Path, variables: dict[str, s
 @pytest.mark.parametrize("size", [(1, 1), (10, 3), (500, 5), (20, 200)])
 @pytest.mark.parametrize("variables", [{}, {"COLUMNS": "7", "LINES": "3"}], ids=["", "by variables"])
 def test_any_size_will_do(tmp_path: Path, size: tuple[int, int], variables: dict[str, str]) -> None:
-    with on_terminal(LOCALSPEC, own_environment(tmp_path, **variables), size) as terminal:
+    with on_terminal(LOCALSPEC, own_environment(used_before(tmp_path), **variables), size) as terminal:
         until(lambda: len(terminal.said) > 300, "something on the screen")
         for key in ("\x1bOQ", "\x1bOR", "\x1bOS", "\x1b[15~", "\x1b[17~", "\x1bOP", "\x1b[20~"):
             terminal.keys(key)
@@ -250,7 +258,7 @@ def leave(terminal: Terminal) -> int:
 
 @pytest.mark.slow
 def test_without_a_home_the_named_folders_do(tmp_path: Path) -> None:
-    variables = own_environment(tmp_path)
+    variables = own_environment(used_before(tmp_path))
     del variables["HOME"]
     with on_terminal(LOCALSPEC, variables) as terminal:
         terminal.until_said(NO_MODELS)
@@ -280,7 +288,7 @@ def test_the_folder_it_was_started_in_may_be_gone(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"rmdir {shlex.quote(str(gone))}; exec {shlex.join(LOCALSPEC)}"
-    with on_terminal(("sh", "-c", script), own_environment(tmp_path), folder=gone) as terminal:
+    with on_terminal(("sh", "-c", script), own_environment(used_before(tmp_path)), folder=gone) as terminal:
         terminal.until_said(NO_MODELS)
         assert leave(terminal) == 0
 
