@@ -22,6 +22,7 @@ from localspec.errors import LocalspecError
 from localspec.hardware.cores import read_cores
 from tests.bench.against_redecoding import against_redecoding
 from tests.bench.against_server import draft_on, speculation_off
+from tests.bench.drafters import suffix, suffix_cost
 from tests.bench.footprint import footprint_time
 from tests.bench.header import header_time
 from tests.bench.models import copy_models
@@ -39,6 +40,8 @@ BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
     "memory": ("Memory of the worker", memory),
     "ngram": ("N-gram, against speculation off", ngram),
     "ngram_cost": ("N-gram, cost of a round by length of text", ngram_cost),
+    "suffix": ("Suffix decoding, against n-gram, on answers of plain decoding", suffix),
+    "suffix_cost": ("Suffix decoding, cost by length of text", suffix_cost),
     "verify": ("Cost of a step by its number of tokens", verify_cost),
     "verification_cost": ("Distributions and verification by ratio, cost", verification_cost),
     "verification": ("Verification at a temperature, expected accepted by rule", verification),

@@ -60,6 +60,11 @@ class SuffixDrafter:
         """Yes: a draft is a few searches by bisection."""
         return True
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the text's index; that of earlier answers is apart."""
+        return self._index.num_bytes
+
     def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         """Propose at most `limit` tokens."""
         bounds = replace(self._bounds, limit=limit)
