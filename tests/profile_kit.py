@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from localspec.engine.values import SpeculationSettings
 from localspec.session.profiles import NamedProfile, read_profile
 from localspec.store.values import Profile, Record, RunSummary, StoredRun
 
@@ -43,8 +45,7 @@ def model(path: str, **changes: object) -> Record:
 
 def drafting(method: str = "draft", **changes: object) -> Record:
     """Return how a profile drafts."""
-    settings = {"n_max": 5, "n_min": 0, "p_min": 0.0, "ngram_max": 6, "ngram_min": 4}
-    return {"method": method, **settings, **changes}
+    return {**asdict(SpeculationSettings()), "n_max": 5, "method": method, **changes}
 
 
 def profile_of(name: str = "quick", **changes: Any) -> Profile:

@@ -17,6 +17,7 @@ from localspec.cli.screen import DASH, print_table, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
 from localspec.errors import LocalspecError
+from localspec.session.drafting_text import settings_phrase
 from localspec.session.exporting.exports import profile_record
 from localspec.session.hashing import remembered_sha256
 from localspec.session.library import local_models
@@ -132,16 +133,8 @@ def run_delete(services: Services, name: str) -> int:
 def method_text(profile: NamedProfile) -> str:
     """Return how a profile drafts, such as `draft n_max 4, p_min 0.5`."""
     drafting = profile.document.speculation
-    if drafting.method == "off":
-        return "off"
-    parts = [f"{drafting.method} n_max {drafting.n_max}"]
-    if drafting.n_min:
-        parts.append(f"n_min {drafting.n_min}")
-    if drafting.method == "draft" and drafting.p_min:
-        parts.append(f"p_min {drafting.p_min:g}")
-    if drafting.method == "ngram":
-        parts.append(f"match {drafting.ngram_min} to {drafting.ngram_max}")
-    return ", ".join(parts)
+    match = f", match {drafting.ngram_min} to {drafting.ngram_max}" if drafting.method == "ngram" else ""
+    return f"{settings_phrase(drafting)}{match}"
 
 
 def _show(console: Console, profile: NamedProfile) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from localspec.cli.screen import DASH, say
 from localspec.cli.workload_table import show_workload
+from localspec.methods import settings_read_by
 from localspec.session.figures import bytes_text, percent_text
 from localspec.session.plain_text import one_line
 from localspec.session.run_differences import value_text
@@ -18,9 +19,6 @@ from localspec.store.values import Record
 LABEL_WIDTH = 10
 BAR_WIDTH = 40
 """Characters of the longest bar."""
-
-_UNUSED: dict[str, tuple[str, ...]] = {"draft": ("ngram_max", "ngram_min"), "ngram": ("p_min",)}
-"""Settings that a method takes no notice of."""
 
 
 def show_receipt(document: Record, console: Console) -> None:
@@ -90,10 +88,10 @@ def settings_lines(document: Record) -> tuple[tuple[str, str], ...]:
     if context := settings.get("draft_context"):
         lines.append(("draft's", _settings(context)))
     for name, speculation in (settings.get("speculation") or {}).items():
-        method = speculation.get("method")
+        method = str(speculation.get("method"))
         if method != "off":
-            unused = _UNUSED.get(str(method), ())
-            used = {key: value for key, value in speculation.items() if key not in unused}
+            read = settings_read_by(method, str(speculation.get("verification", "exact")))
+            used = {key: value for key, value in speculation.items() if key == "method" or key in read}
             lines.append(("arm", f"{name}: {_settings(used)}"))
     return tuple(lines)
 

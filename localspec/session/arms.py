@@ -9,6 +9,7 @@ from localspec.catalog.workloads import Prompt, Workload
 from localspec.engine.requests import Generate
 from localspec.engine.values import Message, Method, SamplingSettings, SpeculationSettings
 from localspec.errors import UsageError
+from localspec.methods import settings_read_by
 
 BASELINE_NAME = "off"
 
@@ -57,21 +58,33 @@ def build_arms(methods: Sequence[Method], settings: SpeculationSettings) -> tupl
 def arms_from_settings(settings: Sequence[SpeculationSettings]) -> tuple[Arm, ...]:
     """Return the baseline and an arm for each of the settings that drafts.
 
-    Arms of one method are told apart by n_max in their names, and by p_min where that does not do.
+    Arms of one method are told apart by n_max in their names, and by whatever else differs where that does not do.
     """
     speculative = list(dict.fromkeys(item for item in settings if item.method != "off"))
     baseline = next((item for item in settings if item.method == "off"), SpeculationSettings(method="off"))
     arms = [Arm(BASELINE_NAME, baseline)]
     for item in speculative:
-        rivals = [other for other in speculative if other.method == item.method]
+        rivals = [other for other in speculative if other.method == item.method and other != item]
         name: str = item.method
-        if len(rivals) > 1:
+        if rivals:
             name += f" n_max {item.n_max}"
-        if sum(other.n_max == item.n_max for other in rivals) > 1:
-            name += f" p_min {item.p_min:g}"
+        if namesakes := [other for other in rivals if other.n_max == item.n_max]:
+            name += _difference(item, namesakes)
         num_namesakes = sum(arm.name == name or arm.name.startswith(f"{name} #") for arm in arms)
         arms.append(Arm(f"{name} #{num_namesakes + 1}" if num_namesakes else name, item))
     return tuple(arms)
+
+
+def _difference(item: SpeculationSettings, others: Sequence[SpeculationSettings]) -> str:
+    names = [*settings_read_by(item.method, item.verification), "draft_temperature"]
+    differing = [name for name in dict.fromkeys(names) if any(getattr(o, name) != getattr(item, name) for o in others)]
+    return "".join(f" {_value(name, getattr(item, name))}" for name in differing)
+
+
+def _value(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name} {value:g}" if isinstance(value, int | float) else f"{value}"
 
 
 def prompt_case(prompt: Prompt) -> PromptCase:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localspec.errors import LocalspecError
+from localspec.methods import needs_draft, settings_read_by, takes_draft
 from localspec.metrics.statistics import median
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ MAX_READ = 12
 """Runs that are looked into, the newest first."""
 
 _IN_FORCE = ("n_ctx", "n_threads", "n_threads_batch", "n_gpu_layers", "type_k", "type_v", "flash_attn")
-_MODEL_KEYS = ("n_max", "n_min", "p_min")
-_NGRAM_KEYS = ("n_max", "n_min", "ngram_max", "ngram_min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,12 @@ def find_baseline(runs: Runs, loaded: ModelsLoaded, speculation: SpeculationSett
 def _is_same(document: RunDocument, loaded: ModelsLoaded, speculation: SpeculationSettings) -> bool:
     if document.target.path != loaded.target.path or not _is_in_force(document.settings, loaded.target):
         return False
-    if speculation.method != "draft":
+    if not takes_draft((speculation.method,)):
         return True
-    if document.draft is None or loaded.draft is None or document.draft.path != loaded.draft.path:
+    if document.draft is None or loaded.draft is None:
+        # `auto` does without one, if there is none.
+        return not needs_draft((speculation.method,)) and document.draft is None and loaded.draft is None
+    if document.draft.path != loaded.draft.path:
         return False
     context = document.settings.get("draft_context")
     return not isinstance(context, dict) or _is_in_force(context, loaded.draft)
@@ -89,9 +91,8 @@ def _is_in_force(settings: dict[str, object], info: ModelInfo) -> bool:
 
 
 def _has_arm(workload: RunWorkload, speculation: SpeculationSettings) -> bool:
-    keys = _MODEL_KEYS if speculation.method == "draft" else _NGRAM_KEYS
-    wanted = asdict(speculation)
+    read = settings_read_by(speculation.method, speculation.verification)
     return any(
-        arm.method == speculation.method and all(getattr(arm, key) == wanted[key] for key in keys)
+        arm.method == speculation.method and all(getattr(arm, name) == getattr(speculation, name) for name in read)
         for arm in workload.speculative
     )

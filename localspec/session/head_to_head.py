@@ -6,8 +6,9 @@ import numpy as np
 
 from localspec.metrics.comparison import PairedRate, compare_rates, judge
 from localspec.metrics.statistics import Estimate
+from localspec.session.drafting_text import settings_phrase
 from localspec.session.outcome import ArmResult
-from localspec.session.verdict import settings_phrase, speedup_phrase
+from localspec.session.verdict import speedup_phrase
 
 
 def head_to_head(left: ArmResult, right: ArmResult, bootstrap_seed: int = 1) -> Estimate | None:

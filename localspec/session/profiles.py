@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
+from localspec.methods import needs_draft, takes_draft
 from localspec.session.run_document import Figure, RunArm, RunDocument, RunModel, RunWorkload, read_document
 from localspec.session.run_files import check_model
 from localspec.session.verdict import factor_text
@@ -98,8 +99,8 @@ class NamedProfile:
     def models(self) -> tuple[tuple[str, ProfileModel], ...]:
         """The models that it uses, by role."""
         draft = self.document.draft
-        needs_draft = draft is not None and self.document.speculation.method == "draft"
-        return (("target", self.document.target), *((("draft", draft),) if draft is not None and needs_draft else ()))
+        is_used = takes_draft((self.document.speculation.method,))
+        return (("target", self.document.target), *((("draft", draft),) if draft is not None and is_used else ()))
 
 
 def read_profile(profile: Profile) -> NamedProfile:
@@ -117,7 +118,7 @@ def read_profile(profile: Profile) -> NamedProfile:
         raise _damaged(profile.name, place) from None
     except LocalspecError as error:
         raise _damaged(profile.name, error.message) from None
-    if document.speculation.method == "draft" and document.draft is None:
+    if needs_draft((document.speculation.method,)) and document.draft is None:
         raise _damaged(profile.name, "it drafts with a model and names none")
     return NamedProfile(profile.name, profile.created_at, profile.run_id, document)
 
@@ -151,9 +152,9 @@ def make_profile(
     document = read_document(run)
     workloads = document.named(workload)
     chosen = _named_arm(workloads, arm) if arm else _best_arm(workloads, run.summary.id)
-    is_drafting = chosen.method == "draft"
-    if is_drafting and document.draft is None:
+    if needs_draft((chosen.method,)) and document.draft is None:
         raise UsageError("The run had no draft model.", "Choose another --arm.")
+    is_drafting = document.draft is not None and takes_draft((chosen.method,))
     for role, model in (("target", document.target), ("draft", document.draft if is_drafting else None)):
         if model is not None:
             check_model(run, role, model, on_reading)

@@ -10,6 +10,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from localspec.engine.values import BuildInfo, ContextSettings, DeviceInfo, ModelInfo, SamplingSettings
+from localspec.methods import DRAFTING_SETTINGS
 from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm
 from localspec.session.outcome import ArmResult, ComparisonResult
@@ -165,11 +166,7 @@ def arm_record(result: ArmResult, comparison: ComparisonResult) -> Record:
     record: Record = {
         "name": result.arm.name,
         "method": settings.method,
-        "n_max": settings.n_max,
-        "n_min": settings.n_min,
-        "p_min": settings.p_min,
-        "ngram_max": settings.ngram_max,
-        "ngram_min": settings.ngram_min,
+        **{name: getattr(settings, name) for name in DRAFTING_SETTINGS},
         "has_run": result.has_run,
         "speculation": "on" if is_on else "off",
         "drafter": state.drafter if state is not None and is_on else None,

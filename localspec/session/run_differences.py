@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from localspec.session.figures import bytes_text
-from localspec.session.run_figures import file_name, find_arm, find_workload_record, prompt_sizes
+from localspec.session.run_figures import file_name, find_arm, find_workload_record, prompt_sizes, settings_read
 from localspec.store.values import Record
 
 Group = Literal["build", "driver", "device", "machine", "power", "file", "settings"]
@@ -15,8 +15,6 @@ Group = Literal["build", "driver", "device", "machine", "power", "file", "settin
 
 _SAME_MEMORY_SHARE: Final = 0.02
 """Systems report a little more or less memory after an upgrade."""
-
-_ARM_SETTINGS: Final = ("n_max", "n_min", "p_min", "ngram_max", "ngram_min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,13 @@ def settings_differences(before: Record, after: Record) -> tuple[Difference, ...
         for arm in workload["arms"]:
             partner = find_arm(other, arm)
             if partner is not None and arm["method"] != "off":
-                found += _values("settings", f"{arm['name']}: ", arm, partner, set(_ARM_SETTINGS))
+                found += _values(
+                    "settings",
+                    f"{arm['name']}: ",
+                    arm,
+                    partner,
+                    set(settings_read(arm)),
+                )
     return tuple(dict.fromkeys(found))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from localspec.engine.values import Method
+from localspec.engine.values import Method, PacingKind, Verification
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.records import document_of
 from localspec.store.run_facts import is_unusable_workload
@@ -47,6 +47,12 @@ class RunArm(_Part):
     p_min: float = 0.0
     ngram_max: int = 6
     ngram_min: int = 4
+    suffix_factor: float = 2.0
+    suffix_p_min: float = 0.3
+    remembers: bool = False
+    pacing: PacingKind = "fixed"
+    verification: Verification = "exact"
+    draft_temperature: float = -1.0
     has_run: bool = False
     reason: str = ""
     decode_tps: Figure | None = None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
+from localspec.engine.values import SpeculationSettings
+from localspec.methods import settings_read_by
 from localspec.metrics.comparison import PairedRate, interpolate_rate
 from localspec.metrics.statistics import Estimate
 from localspec.store.values import Record
 
-_ARM_KEYS = ("n_max", "n_min", "p_min", "ngram_max", "ngram_min")
+_USUAL = asdict(SpeculationSettings())
+"""What an arm had of a setting that its release did not know yet."""
 
 
 def estimate_of(record: Mapping[str, Any] | None) -> Estimate | None:
@@ -53,8 +57,13 @@ def trial_speedups(workload: Record, arm_name: str) -> list[float]:
 
 def arm_settings(arm: Record) -> tuple[object, ...]:
     """Return what tells ways of drafting apart, whatever they are called."""
-    method = arm["method"]
-    return (method,) if method == "off" else (method, *(arm.get(key) for key in _ARM_KEYS))
+    method = str(arm["method"])
+    return (method, *((name, arm.get(name, _USUAL.get(name))) for name in settings_read(arm)))
+
+
+def settings_read(arm: Record) -> tuple[str, ...]:
+    """Return the names of the settings that make a difference to an arm."""
+    return settings_read_by(str(arm["method"]), str(arm.get("verification", "exact")))
 
 
 def find_arm(workload: Record, wanted: Record) -> Record | None:

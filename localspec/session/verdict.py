@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from localspec.metrics.drift import is_unusable
 from localspec.metrics.prediction import break_even_acceptance_rate
+from localspec.session.drafting_text import settings_phrase as settings_phrase
 
 if TYPE_CHECKING:
-    from localspec.engine.values import SpeculationSettings
     from localspec.metrics.comparison import Verdict
     from localspec.metrics.statistics import Estimate
     from localspec.session.arms import Arm
@@ -53,16 +53,6 @@ def round_costs(result: ArmResult, baseline: ArmResult) -> RoundCosts | None:
         draft_share=stats.draft_s / stats.total_s,
         round_share=stats.num_rounds / stats.num_target_passes,
     )
-
-
-def settings_phrase(settings: SpeculationSettings) -> str:
-    """Return how an arm drafts, such as `draft n_max 4, p_min 0.5`."""
-    parts = [f"{settings.method} n_max {settings.n_max}"]
-    if settings.n_min:
-        parts.append(f"n_min {settings.n_min}")
-    if settings.method == "draft" and settings.p_min:
-        parts.append(f"p_min {settings.p_min:g}")
-    return ", ".join(parts)
 
 
 def speedup_phrase(speedup: Estimate) -> str:
@@ -188,8 +178,7 @@ def _pairs_phrase(result: ArmResult, num_wanted: int) -> str:
 
 def _why(result: ArmResult, baseline: ArmResult) -> str:
     if not result.stats.num_draft_tokens:
-        what = "the text held nothing to copy" if result.arm.speculation.method == "ngram" else "no draft was kept"
-        return f"Nothing was drafted: {what}."
+        return f"Nothing was drafted: {_why_nothing(result)}."
     costs = round_costs(result, baseline)
     if costs is None:
         return ""
@@ -202,6 +191,14 @@ def _why(result: ArmResult, baseline: ArmResult) -> str:
     if costs.round_share < 0.5:
         parts.append(f"only {costs.round_share:.0%} of the steps had anything to check")
     return "; ".join(parts) + "."
+
+
+def _why_nothing(result: ArmResult) -> str:
+    stops = result.stats.draft_stops
+    if stops.get("resting") or stops.get("not_worth"):
+        return "no draft was worth its time"
+    has_model = result.state is not None and "draft " in result.state.drafter
+    return "no draft was kept" if has_model else "the text held nothing to copy"
 
 
 def _need(result: ArmResult, costs: RoundCosts) -> str:

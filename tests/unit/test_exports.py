@@ -286,6 +286,39 @@ def test_ollama_says_that_the_draft_stays_behind() -> None:
     assert "n-grams has no setting" in export(named_profile(speculation=drafting("ngram")), "ollama")
 
 
+@pytest.mark.parametrize("method", ["suffix", "cascade", "auto"])
+@pytest.mark.parametrize("to", [to for to in DESTINATIONS if to not in ("json", "vllm")])
+def test_what_an_engine_cannot_do_is_a_remark_and_never_an_option(to: Destination, method: str) -> None:
+    text = export(named_profile(speculation=drafting(method)), to)
+    said = " ".join(line for line in text.split("\n") if line.startswith("# "))
+    rest = "\n".join(line for line in text.split("\n") if not line.startswith("# "))
+    assert "nothing is drafted" in said.lower() and "no equivalent" in said
+    assert not re.search(r"spec|draft", rest.replace("localspec", ""))
+    assert "was asked for" not in said
+
+
+def test_vllm_has_suffix_decoding() -> None:
+    config, remarks = speculative_config(named_profile(speculation=drafting("suffix", suffix_factor=1.5)))
+    assert config == {
+        "method": "suffix",
+        "num_speculative_tokens": 5,
+        "suffix_decoding_max_spec_factor": 1.5,
+        "suffix_decoding_min_token_prob": 0.3,
+        "suffix_decoding_max_cached_requests": 0,
+    }
+    assert any("arctic-inference" in remark for remark in remarks)
+    for method in ("cascade", "auto"):
+        none, remarks = speculative_config(named_profile(speculation=drafting(method)))
+        assert none is None and "no equivalent" in " ".join(remarks)
+
+
+@pytest.mark.parametrize("to", ["llama-server", "koboldcpp", "lmstudio", "vllm", "sglang"])
+def test_adaptive_lengths_and_other_verifications_are_told_of(to: Destination) -> None:
+    text = export(named_profile(speculation=drafting(pacing="adaptive", verification="block")), to)
+    said = " ".join(line.removeprefix("# ") for line in text.split("\n") if line.startswith("# "))
+    assert "here it is always 5" in said and "`block`" in said
+
+
 def test_json_holds_everything() -> None:
     record = json.loads(export(named_profile(), "json"))
     assert record["name"] == "quick" and record["speculation"] == drafting()

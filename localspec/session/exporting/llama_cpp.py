@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
-from localspec.session.exporting.values import Command, Option, draft_path, drafting_remarks, number, target_path
+from localspec.session.exporting.values import (
+    NOTHING_DRAFTED,
+    Command,
+    Option,
+    draft_path,
+    drafting_remarks,
+    number,
+    target_path,
+)
 from localspec.session.profiles import NamedProfile
+
+_SUFFIX = (
+    "Suffix decoding has no equivalent here: nothing is drafted. Nearest is --spec-type ngram-simple, which `localspec "
+    "bench --method ngram` measures."
+)
 
 
 def llama_cpp_command(profile: NamedProfile, program: Literal["llama-server", "llama-cli"]) -> Command:
@@ -25,16 +38,22 @@ def llama_cpp_command(profile: NamedProfile, program: Literal["llama-server", "l
             more, said = _draft_model(profile)
         case "ngram":
             more, said = _ngram(profile)
+        case "off":
+            more, said = [], [NOTHING_DRAFTED]
+        case "suffix":
+            more, said = [], [_SUFFIX]
         case _:
-            more, said = [], ["Nothing is drafted: that was the best, or was asked for."]
+            more, said = [], list(drafting_remarks(profile, ("verification",)))
     options += more
     remarks += said
     sampling_options, sampling_remarks = _sampling(profile)
     remarks += sampling_remarks
-    if drafting.method != "off":
+    if more:
         remarks.append(
             "llama.cpp keeps a draft token if the target samples the same, which is localspec's verification `exact`."
         )
+        if drafting.verification != "exact":
+            remarks.append(f"The profile's `{drafting.verification}` keeps more of them at a temperature.")
     return Command(program, (*options, *sampling_options), tuple(remarks))
 
 
@@ -73,7 +92,7 @@ def _draft_model(profile: NamedProfile) -> tuple[list[Option], list[str]]:
         ("--spec-draft-n-min", str(drafting.n_min)),
         ("--spec-draft-p-min", number(drafting.p_min)),
     ]
-    remarks = []
+    remarks = list(drafting_remarks(profile, ("n_min", "p_min", "verification")))
     if own is not None:
         options += [
             ("--spec-draft-ngl", _layers(own.n_gpu_layers)),

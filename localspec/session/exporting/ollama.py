@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from localspec.session.exporting.shells import comment
-from localspec.session.exporting.values import heading, number, target_path
+from localspec.session.exporting.values import drafting_remarks, heading, number, target_path
 from localspec.session.profiles import NamedProfile
 
 
@@ -23,6 +23,8 @@ def ollama_file(profile: NamedProfile) -> str:
         )
     elif drafting.method == "ngram":
         remarks.append("Drafting by n-grams has no setting in Ollama: nothing is drafted.")
+    elif drafting.method != "off":
+        remarks.append(drafting_remarks(profile, ("verification",))[-1])
     if drafting.method != "off":
         remarks.append(f"So n_max {drafting.n_max} and the gain that was measured do not come along.")
     remarks.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from localspec.session.exporting.values import (
+    NOTHING_DRAFTED,
     Command,
     Option,
     draft_path,
@@ -52,8 +53,8 @@ def sglang_command(profile: NamedProfile) -> Command:
             "NGRAM drafts from a store of earlier text, on CUDA only; --speculative-ngram-max-trie-depth bounds what "
             "it matches."
         )
-    else:
-        remarks.append("Nothing is drafted: that was the best, or was asked for.")
+    elif drafting.method == "off":
+        remarks.append(NOTHING_DRAFTED)
     remarks += drafting_remarks(profile, ())
     if (context.type_k, context.type_v) != ("f16", "f16"):
         remarks.append(f"The cache types {context.type_k} and {context.type_v} have no equivalent here.")

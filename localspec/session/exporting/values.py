@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from localspec.methods import WORDS, is_adaptive
 from localspec.session.exporting.shells import Shell, check_path, command_lines, comment
 from localspec.session.profiles import NamedProfile, evidence_text
 
 Option = tuple[str, ...]
+
+NOTHING_DRAFTED = "Nothing is drafted: that was the best, or was asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,13 @@ def drafting_remarks(profile: NamedProfile, known: Sequence[str]) -> tuple[str, 
     remarks = []
     if drafting.method == "off":
         return ()
+    if is_without_equal(drafting.method):
+        return (_without_equal(drafting.method),)
+    if is_adaptive(drafting.method, drafting.pacing):
+        remarks.append(
+            f"How long a draft is was chosen by what was measured, up to {drafting.n_max} tokens; here it is always "
+            f"{drafting.n_max}, which may be slower."
+        )
     if "n_min" not in known and drafting.n_min:
         remarks.append(f"n_min {drafting.n_min} (throw away shorter drafts) has no equivalent here.")
     if drafting.method == "draft" and "p_min" not in known and drafting.p_min:
@@ -96,9 +106,26 @@ def drafting_remarks(profile: NamedProfile, known: Sequence[str]) -> tuple[str, 
             f"ngram_min {drafting.ngram_min} and ngram_max {drafting.ngram_max} (tokens that must match) have no "
             "equivalent here."
         )
+    if drafting.method == "suffix" and "suffix" not in known:
+        remarks.append("Suffix decoding has no equivalent here: nothing is drafted.")
     if "verification" not in known:
+        what = "the same text as without drafts, for the same seed" if drafting.verification == "exact" else _RATIO
         remarks.append(
-            "Verification `exact` (the same text as without drafts, for the same seed) is no setting here: see what "
-            "the engine promises."
+            f"Verification `{drafting.verification}` ({what}) is no setting here: see what the engine promises."
         )
     return tuple(remarks)
+
+
+def is_without_equal(method: str) -> bool:
+    """Whether no other engine drafts in this way."""
+    return method in ("cascade", "auto")
+
+
+def _without_equal(method: str) -> str:
+    return (
+        f"The method {method} ({WORDS['cascade' if method == 'cascade' else 'auto']}) has no equivalent here: nothing "
+        "is drafted. A profile of a fixed arm comes along: localspec bench with --method draft or ngram."
+    )
+
+
+_RATIO = "drafts are kept by the ratio of both models' probabilities, so that the distribution stays as it is"

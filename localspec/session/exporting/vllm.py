@@ -7,10 +7,12 @@ from typing import Any
 
 from localspec.session.exporting.shells import Shell
 from localspec.session.exporting.values import (
+    NOTHING_DRAFTED,
     Command,
     Option,
     draft_path,
     drafting_remarks,
+    is_without_equal,
     sampling_remark,
     target_path,
 )
@@ -51,7 +53,10 @@ def speculative_config(profile: NamedProfile) -> tuple[dict[str, Any] | None, li
     document = profile.document
     drafting, own = document.speculation, document.draft_context
     if drafting.method == "off":
-        return None, ["Nothing is drafted: that was the best, or was asked for."]
+        return None, [NOTHING_DRAFTED]
+    if is_without_equal(drafting.method):
+        return None, list(drafting_remarks(profile, ()))
+    verification = _VERIFICATION[drafting.verification]
     if drafting.method == "ngram":
         config: dict[str, Any] = {
             "method": "ngram",
@@ -61,7 +66,21 @@ def speculative_config(profile: NamedProfile) -> tuple[dict[str, Any] | None, li
         }
         suffix = json.dumps({"method": "suffix", "num_speculative_tokens": drafting.n_max})
         remarks = [f"vLLM's suffix decoding is worth a try for the same text: {suffix}"]
-        return config, [*remarks, *drafting_remarks(profile, ("ngram", "verification")), _VERIFICATION]
+        return config, [*remarks, *drafting_remarks(profile, ("ngram", "verification")), verification]
+    if drafting.method == "suffix":
+        config = {
+            "method": "suffix",
+            "num_speculative_tokens": drafting.n_max,
+            "suffix_decoding_max_spec_factor": drafting.suffix_factor,
+            "suffix_decoding_min_token_prob": drafting.suffix_p_min,
+            # The profile was measured without earlier answers.
+            "suffix_decoding_max_cached_requests": 0,
+        }
+        remarks = [
+            "Suffix decoding needs the package arctic-inference. Without the last key it copies from earlier answers, "
+            "too."
+        ]
+        return config, [*remarks, *drafting_remarks(profile, ("suffix", "verification")), verification]
     config = {
         "method": "draft_model",
         "model": draft_path(profile),
@@ -73,10 +92,12 @@ def speculative_config(profile: NamedProfile) -> tuple[dict[str, Any] | None, li
         "It is not documented that a draft may be a GGUF file: name its original model if vLLM refuses the file.",
         "An EAGLE-3 head made for the target goes in the same place, with the method eagle3.",
     ]
-    return config, [*remarks, *drafting_remarks(profile, ("verification",)), _VERIFICATION]
+    return config, [*remarks, *drafting_remarks(profile, ("verification",)), verification]
 
 
-_VERIFICATION = (
-    "vLLM's default verification (rejection_sample_method strict) keeps the target's distribution; localspec's `exact` "
-    "keeps the very text for a seed."
-)
+_DEFAULT = "vLLM's default verification (rejection_sample_method strict) keeps the target's distribution"
+_VERIFICATION = {
+    "exact": f"{_DEFAULT}; localspec's `exact` keeps the very text for a seed.",
+    "rejection": f"{_DEFAULT}, as localspec's `rejection` does.",
+    "block": f"{_DEFAULT}, as localspec's `block` does, which keeps more of a draft; some releases have it, too.",
+}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
+from localspec.methods import settings_read_by
 from localspec.session.records import Record
 from localspec.session.reporting.figures import DASH, count, size
 from localspec.session.reporting.reading import clean, number, objects, part, text, value
@@ -188,9 +189,8 @@ def _settings(settings: Record) -> tuple[Row, ...]:
 def _wanted(speculation: Record) -> list[str]:
     """Return the names of the settings that count for an arm's method."""
     method = text(speculation, "method")
-    names = {"off": [], "ngram": ["method", "n_max", "n_min", "ngram_max", "ngram_min", "verification"]}.get(
-        method, ["method", "n_max", "n_min", "p_min", "verification"]
-    )
+    read = settings_read_by(method, text(speculation, "verification") or "exact")
+    names = ("method", *read) if read else ()
     return [name for name in names if value(speculation, name) is not None]
 
 
