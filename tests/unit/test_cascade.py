@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localspec.engine.adaptive_pacing import AdaptivePacing
 from localspec.engine.drafting.cascade import CascadeDrafter
 from localspec.engine.drafting.cascade_record import AcceptanceRecord, CostRecord, num_common
 from localspec.engine.drafting.draft_model import DraftModelDrafter
@@ -254,3 +255,23 @@ def test_over_a_whole_answer_the_speakers_are_named_and_a_better_free_one_saves_
     right = sum(done.num_accepted for done in rounds if done.drafter == "oracle")
     assert cascade.counts[0].num_accepted >= right > 40
     assert cascade.counts[0].num_drafted == cascade.counts[0].num_accepted
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_adaptive_pacing_asks_the_members_itself_and_their_caches_stay_right(seed: int) -> None:
+    target, draft_model = ToyModel(seed=seed), ToyModel(seed=seed, order=2)
+    cascade = CascadeDrafter((SuffixDrafter(2.0, 0.1), DraftModelDrafter(draft_model, "weak", 0.0)))
+    target.prefill(PROMPT)
+    cascade.begin(PROMPT)
+    text = list(PROMPT)
+    pacing = AdaptivePacing(SpeculationSettings(method="auto"))
+    plain = list(PROMPT)
+    for done in speculate(target, ToySampler(target), cascade, pacing, 200, lambda token: None):
+        text += done.emitted
+        assert list(draft_model.tokens) == text[: len(draft_model.tokens)]
+        if done.drafted:
+            assert done.drafter in ("suffix", "weak")
+    while len(plain) < len(text):
+        plain.append(target.following(plain))
+    assert text == plain
+    assert cascade.counts[0].num_rounds > 20

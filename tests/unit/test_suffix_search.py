@@ -110,3 +110,33 @@ def test_nothing_is_found_in_no_text_and_where_the_last_token_is_new() -> None:
     for text in ([], [1], [1, 2, 3]):
         found = searched(text, Bounds(4, 2.0, 0.1))
         assert (found.tokens, found.is_found, found.score) == ((), False, 0.0)
+
+
+class CountingIndex(SuffixIndex):
+    """Counts the contexts that are looked at."""
+
+    num_looks = 0
+
+    def _key(self, position: int) -> bytearray:
+        self.num_looks += 1
+        return super()._key(position)
+
+    def _agrees(self, context: bytes, length: int, position: int) -> bool:
+        self.num_looks += 1
+        return super()._agrees(context, length, position)
+
+
+@pytest.mark.parametrize("kind", ["words", "loop", "one long cycle"])
+def test_a_draft_looks_at_no_more_places_in_100k_tokens_than_it_may(kind: str) -> None:
+    text = {
+        "words": [(position * position) % 977 for position in range(100_000)],
+        "loop": [7] * 100_000,
+        "one long cycle": list(range(1000)) * 100,
+    }[kind]
+    index = CountingIndex()
+    index.extend(text)
+    index.num_looks = 0
+    found = best_continuation(index, index.context(), Bounds(16, 2.0, 0.1))
+    assert len(found.tokens) == 16
+    # A bisection within a block, and at most two looks at each place.
+    assert index.num_looks <= 2 * MOST_OCCURRENCES + 14
