@@ -20,8 +20,10 @@ _LOWEST_SLOPE = 0.1
 _FOLLOW = 0.1
 _JUMP = 1.25
 _FIRST_TRUST = 1.25
-_GUESSED_READING = 0.15
+_READING_PER_SLOPE = 0.25
 _TRUST_IN_KNOWN = 3
+_ENOUGH_UNSEEN = 8
+_ROUNDS_OF_UNIT = 2
 
 
 class StepCosts:
@@ -59,8 +61,8 @@ class StepCosts:
         self._fit()
 
     def is_measured(self, width: int) -> bool:
-        """Whether a step of this width was ever seen."""
-        return width in self._medians
+        """Whether steps of this width were seen more than once: one alone may have been an outlier."""
+        return len(self._windows.get(width, ())) > 1
 
     @property
     def known_s(self) -> dict[int, float]:
@@ -89,6 +91,10 @@ class StepCosts:
             # One step alone may be an outlier, and a width that seems dear is not soon seen again.
             seconds = min(seconds, _FIRST_TRUST * self.highest[width] * self.unit_s)
         after = self._keep(width, seconds)
+        if self.num_plain == _ROUNDS_OF_UNIT and width == 1 and len(self._medians) == 1:
+            self._rescale(after)
+            before = None
+            after = 1.0
         if width == 1:
             self._anchors = {1: after}
         if before is None or abs(after - before) > 0.02 * before:
@@ -104,6 +110,14 @@ class StepCosts:
         # Of an even number the lower one: what disturbs a step makes it slower.
         self._medians[width] = sorted(window)[(len(window) - 1) // 2]
         return self._medians[width]
+
+    def _rescale(self, factor: float) -> None:
+        """Make a plain step the unit: the first one alone may have been an outlier."""
+        self.unit_s *= factor
+        for width, window in self._windows.items():
+            self._windows[width] = deque((cost / factor for cost in window), maxlen=_WINDOW)
+            self._medians[width] /= factor
+        self._ratios.clear()
 
     def _follow(self, ratio: float) -> None:
         """Move the unit with the machine: slowly by the median of three rounds, at once where that has jumped."""
@@ -134,7 +148,7 @@ class StepCosts:
                 lowest.append(cost)
                 highest.append(reached)
             expected.append(reached)
-            lowest.append(reached)
+            lowest.append(reached if self.is_measured(width) else cost)
             highest.append(reached)
             last, cost = width, reached
         mean_slope = (cost - plain) / (last - 1) if last > 1 else 0.0
@@ -171,9 +185,19 @@ class DraftCosts:
     def __init__(self, step: float, catch_up: float | None = None) -> None:
         """Start from a guess, or from what was measured earlier."""
         self.step = step
-        self.catch_up = step * _GUESSED_READING if catch_up is None else catch_up
+        self.catch_up = catch_up or 0.0
         self._steps: deque[float] = deque(maxlen=9)
         self._catch_ups: deque[float] = deque(maxlen=5)
+        self._is_known = catch_up is not None
+
+    def guess_catch_up(self, slope: float) -> None:
+        """Until a gap was caught up with: a quarter of what a second position costs the target, relative to a step.
+
+        Args:
+            slope: cost of a target step over two positions / over one, less 1.
+        """
+        if not self._is_known and not self._catch_ups:
+            self.catch_up = _READING_PER_SLOPE * slope * self.step
 
     def of(self, num_tokens: int, unseen: int) -> float:
         """Return the cost of drafting so many tokens."""
@@ -181,12 +205,15 @@ class DraftCosts:
 
     def learn(self, cost: float, num_tokens: int, unseen: int) -> None:
         """Hear of a draft of at least one token."""
-        if unseen <= 2:
-            self._steps.append(cost / num_tokens)
+        if unseen < _ENOUGH_UNSEEN or not self._steps:
+            behind = max(unseen - 2, 0) * self.catch_up
+            self._steps.append(max(cost - behind, 0.5 * cost) / num_tokens)
             self.step = sorted(self._steps)[(len(self._steps) - 1) // 2]
-        elif self._steps:
-            self._catch_ups.append(max(cost - num_tokens * self.step, 0.0) / (unseen - 1))
-            self.catch_up = sorted(self._catch_ups)[(len(self._catch_ups) - 1) // 2]
-        else:
-            self.step = cost / (num_tokens + _GUESSED_READING * (unseen - 1))
-            self.catch_up = _GUESSED_READING * self.step
+            return
+        # Of few unseen tokens the difference would be noise.
+        behind = max(cost - num_tokens * self.step, 0.0) / (unseen - 1)
+        if len(self._catch_ups) < 2 and self.catch_up > 0.0:
+            # As with a first step: what seems dear is not soon tried again.
+            behind = min(behind, 2.0 * self.catch_up)
+        self._catch_ups.append(behind)
+        self.catch_up = sorted(self._catch_ups)[(len(self._catch_ups) - 1) // 2]

@@ -26,7 +26,7 @@ _KEEPS = 0.94
 _TOKENS_OF_A_BREAK = 64
 _FIRST_GAP = 2.0
 _GAP_GROWS = 1.5
-_LAST_GAP = 24.0
+_LAST_GAP = 16.0
 _HOPELESS = 0.9
 _NUM_CONFIDENCES = len(CONFIDENCE_EDGES) + 1
 _SHARE_KEEPS = 0.94
@@ -101,6 +101,11 @@ class DrafterBelief:
         self._first_mean = self.first.mean(self.acceptance)
         self._later_mean = self.later.mean(self.acceptance)
         self.mean = self._first_mean
+
+    @property
+    def was_right(self) -> bool:
+        """Whether the first token of its last draft was."""
+        return self._gap == _FIRST_GAP
 
     def begin(self) -> None:
         """Begin another text."""

@@ -90,6 +90,7 @@ class RoundChoices:
         expected = costs.expected
         plain = expected[1]
         rule = belief.rule_for(limit, expected, costs.version)
+        belief.costs.guess_catch_up(expected[2] / plain - 1.0)
         behind = max(unseen - 1, 0) * belief.costs.catch_up
         cost = rule.cost + behind / _CATCH_UP_SPREAD
         affordable = self._affordable(belief, limit, unseen)
@@ -107,7 +108,9 @@ class RoundChoices:
         belief.tokens_to_probe -= 1
         needs_step = belief.is_drawn or not costs.is_measured(2)
         price = belief.costs.of(1, unseen) / plain + (costs.highest[2] / plain - 1.0 if needs_step else 0.0)
-        if belief.tokens_to_probe <= 0 and self.budget.covers(price):
+        # After a miss only while something is left to follow up a hit.
+        reserve = 1.0 if belief.was_right else 1.3
+        if belief.tokens_to_probe <= 0 and self.budget.covers(price * reserve):
             return Choice(member, belief, 1, rule.tokens, cost, True)
         return resting
 

@@ -86,3 +86,16 @@ def best_fixed(setting: Setting, make_text: MakeText, length: int, seeds: range)
         costs[count] = total_cost(setting, make_text, fixed(count), length, seeds)
     best = min(costs, key=lambda count: costs[count])
     return best, costs[best]
+
+
+def converse(setting: Setting, make_text: MakeText, length: int, num_answers: int, seeds: range) -> list[float]:
+    """Return the time of each answer of conversations, summed over the seeds; what is learnt stays between answers."""
+    costs = [0.0] * num_answers
+    for seed in seeds:
+        clock = Clock(seed)
+        pacing = ours(clock)
+        for answer in range(num_answers):
+            text = make_text(length, seed * num_answers + answer)
+            pacing.begin()
+            costs[answer] += play(text, setting.machine, setting.drafter(text, clock), pacing, clock).cost()
+    return costs

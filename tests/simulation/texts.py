@@ -48,7 +48,9 @@ def model_text(name: str, segments: list[Segment], length: int, seed: int, sharp
             Beta(a / sharpness', …) around the segment's acceptance and shown (a little bent) as its confidence.
     """
     rng = random.Random(f"{name} {seed}")
-    right, confidence, acceptance = [], [], []
+    right: list[bool] = []
+    confidence: list[float] = []
+    acceptance: list[float] = []
     while len(right) < length:
         for chance, count in segments:
             for _ in range(count):
@@ -88,7 +90,9 @@ def copying_text(name: str, segments: list[tuple[float, int]], length: int, seed
     """
     rng = random.Random(f"{name} {seed}")
     base = model_text(name, [(model_acceptance, length)], length, seed, 0.7)
-    matches, copies, chances = [], [], []
+    matches: list[int] = []
+    copies: list[bool] = []
+    chances: list[float] = []
     run = 0
     while len(matches) < length:
         for chance, count in segments:

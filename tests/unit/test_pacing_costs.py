@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -28,7 +29,7 @@ def learnt(machine: Machine, widths: list[int], rounds: int = 7, noise: float = 
 def test_the_monotone_fit_rises_and_keeps_the_weighted_mean(points: list[tuple[float, int]]) -> None:
     values, weights = [value for value, _ in points], [weight for _, weight in points]
     fitted = monotone(values, weights)
-    assert all(left <= right for left, right in zip(fitted, fitted[1:], strict=False))
+    assert all(left <= right for left, right in itertools.pairwise(fitted))
     total = sum(value * weight for value, weight in points)
     assert sum(value * weight for value, weight in zip(fitted, weights, strict=True)) == pytest.approx(total)
     assert monotone(fitted, weights) == pytest.approx(fitted)
@@ -72,6 +73,14 @@ def test_a_first_step_that_is_an_outlier_does_not_condemn_its_width() -> None:
     feared = costs.highest[5] / costs.expected[1]
     costs.learn(5, 20.0)
     assert costs.expected[5] / costs.expected[1] == pytest.approx(1.25 * feared)
+
+
+def test_a_first_step_that_is_an_outlier_does_not_set_the_unit() -> None:
+    costs = StepCosts()
+    costs.learn(1, 0.1)
+    costs.learn(1, 0.02)
+    assert costs.expected[1] == 1.0
+    assert costs.unit_s == pytest.approx(0.02)
 
 
 def test_a_machine_that_grows_slow_at_once_moves_all_widths_within_three_rounds() -> None:
@@ -120,8 +129,13 @@ def test_a_draft_costs_its_steps_and_what_it_has_not_read() -> None:
         costs.learn(4 * 0.1, 4, 1)
     costs.learn(100.0, 4, 1)
     assert costs.step == pytest.approx(0.1)
+    costs.guess_catch_up(0.4)
+    assert costs.catch_up == pytest.approx(0.1 * costs.step)
+    costs.learn(5.0, 2, 31)
+    assert costs.catch_up == pytest.approx(0.2 * costs.step)
     for _ in range(5):
         costs.learn(2 * 0.1 + 30 * 0.004, 2, 31)
+    costs.guess_catch_up(0.4)
     assert costs.catch_up == pytest.approx(0.004)
     assert costs.of(3, 11) == pytest.approx(0.3 + 10 * 0.004)
 

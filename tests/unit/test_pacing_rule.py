@@ -10,8 +10,6 @@ from localspec.engine.stopping_rule import StoppingRule, best_rule, needed_accep
 from localspec.metrics.prediction import break_even_acceptance, expected_tokens_per_round
 from tests.simulation.machines import MACHINES, Machine
 
-BY_NAME = {"ids": lambda machine: machine.name}
-
 
 def curve(machine: Machine, longest: int) -> list[float]:
     return [0.0, *(machine.cost(width) for width in range(1, longest + 2))]
@@ -25,7 +23,7 @@ def reached(horizon: int, verify: list[float], step: float, cells: list[tuple[fl
     return rule
 
 
-@pytest.mark.parametrize("machine", MACHINES, **BY_NAME)
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 @pytest.mark.parametrize("step", [0.0, 0.05, 0.15])
 @pytest.mark.parametrize("acceptance", [0.72, 0.5184, 0.9])
 def test_with_one_certain_acceptance_it_is_the_best_fixed_length(
@@ -41,7 +39,7 @@ def test_with_one_certain_acceptance_it_is_the_best_fixed_length(
     assert rule.tokens / rule.cost == pytest.approx(best, rel=0.04)
 
 
-@pytest.mark.parametrize("machine", MACHINES, **BY_NAME)
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_its_expectation_is_what_following_it_gives(machine: Machine) -> None:
     verify, step = curve(machine, 10), 0.05
     cells = [(0.25, 0.3), (0.35, 0.8), (0.4, 0.97)]
@@ -88,7 +86,7 @@ def test_confidence_that_tells_is_worth_more_than_the_same_acceptance_without() 
     assert seeing.tokens / seeing.cost > blind.tokens / blind.cost + 0.02
 
 
-@pytest.mark.parametrize("machine", MACHINES, **BY_NAME)
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 @pytest.mark.parametrize("step", [0.0, 0.15])
 def test_the_needed_acceptance_is_the_least_of_the_break_evens(machine: Machine, step: float) -> None:
     verify = curve(machine, 7)
