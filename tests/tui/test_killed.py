@@ -151,6 +151,25 @@ def test_a_killed_app_leaves_no_engine(tmp_path: Path) -> None:
     assert kept_chat(tmp_path).messages[0].content == "Tell me everything"
 
 
+@pytest.mark.model
+@pytest.mark.timeout(200)
+def test_a_demo_killed_in_the_making_is_made_the_next_time(tmp_path: Path) -> None:
+    command, environment = (sys.executable, "-m", "localspec", "--demo"), own_environment(used_before(tmp_path))
+    with on_terminal(command, environment) as terminal:
+        terminal.until_said("making")
+        until(lambda: engine_processes(terminal.pid), "the engine")
+        engines = engine_processes(terminal.pid)
+        terminal.process.kill()
+        terminal.wait()
+        assert have_ended(engines)
+    assert not list((tmp_path / "cache").rglob("*.gguf"))
+    with on_terminal(command, environment) as terminal:
+        terminal.until_said("loaded with your first", patience_s=150)
+        terminal.keys("\x11")
+        assert terminal.wait() == 0
+    assert len(list((tmp_path / "cache").rglob("*.gguf"))) == 2
+
+
 # Signals, and the end of the terminal.
 
 
