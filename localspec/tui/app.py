@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import constants, work
 from textual.binding import Binding, BindingType
 from textual.css.query import NoMatches
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -84,11 +84,12 @@ class LocalspecApp(ConfiguredApp):
         ),
     ]
 
-    workbench: reactive[Workbench] = reactive(Workbench)
+    # Nothing of it is drawn by the app itself: a reactive would have everything drawn anew with each change.
+    workbench: var[Workbench] = var(Workbench)
     """The models and settings that all screens work with."""
-    engine_state: reactive[EngineState] = reactive(EngineState)
+    engine_state: var[EngineState] = var(EngineState)
     """What the engine has and does."""
-    transfers: reactive[Transfers] = reactive(())
+    transfers: var[Transfers] = var(())
     """The downloads, whoever started them."""
 
     def __init__(self, services: AppServices | None = None, launch: Launch | None = None) -> None:

@@ -13,7 +13,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.worker import Worker
 
 from localspec.errors import LocalspecError
@@ -48,9 +48,9 @@ class ChatDesk(ModeScreen):
 
     MODE = "chat"
 
-    live: reactive[LiveFigures] = reactive(LiveFigures)
+    live: var[LiveFigures] = var(LiveFigures)
     """Figures of the answer that comes, or came last."""
-    baseline: reactive[Baseline | None] = reactive(None)
+    baseline: var[Baseline | None] = var(None)
     """Measured without drafts, for the models and settings in force."""
 
     class Progressed(Message):

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
 from textual.events import ScreenResume
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widgets import OptionList, Static
 from textual.worker import Worker, WorkerState
 
@@ -93,9 +93,9 @@ class FitScreen(ModeScreen):
         Binding("enter", "choose_model", "Models", id="fit.models", tooltip="Choose a model", show=False),
     ]
 
-    snapshot: reactive[FitSnapshot] = reactive(FitSnapshot)
+    snapshot: var[FitSnapshot] = var(FitSnapshot)
     """What the worker has found out."""
-    knobs: reactive[FitKnobs | None] = reactive(None)
+    knobs: var[FitKnobs | None] = var(None)
     """Where the knobs stand; None while there is no target."""
 
     class Planned(Message):

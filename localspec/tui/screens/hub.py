@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.events import DescendantFocus
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.timer import Timer
 from textual.widgets import DataTable, Input
 
@@ -57,7 +57,7 @@ class HubScreen(ModeScreen):
         Binding("o", "fetch_target", "Target only", id="hub.target", tooltip="Fetch it without a draft"),
     ]
 
-    browsing: reactive[Browsing] = reactive(Browsing, init=False)
+    browsing: var[Browsing] = var(Browsing, init=False)
     """Everything that is shown."""
 
     class BrowsingChanged(Message):

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.events import DescendantBlur, DescendantFocus
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widgets import DataTable, Input, Static
 
 from localspec.errors import LocalspecError
@@ -64,9 +64,9 @@ class ModelsScreen(ModelsPairing):
         Binding("escape", "stop", "Stop", id="models.stop", show=False, tooltip="Stop what is going on, or the filter"),
     ]
 
-    words: reactive[str] = reactive("", init=False)
+    words: var[str] = var("", init=False)
     """The filter."""
-    sorting: reactive[tuple[Column, bool]] = reactive[tuple[Column, bool]](("name", False), init=False)
+    sorting: var[tuple[Column, bool]] = var(("name", False), init=False)
     """Column, and whether it descends."""
 
     class LibraryRead(Message):

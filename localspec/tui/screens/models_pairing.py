@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.timer import Timer
 from textual.widgets import DataTable
 
@@ -31,7 +31,7 @@ _SETTLED_S = 0.25
 class ModelsPairing(ModelsStock):
     """The part of the Models screen that is about one model and its drafts."""
 
-    drafts: reactive[Drafts] = reactive(Drafts, init=False)
+    drafts: var[Drafts] = var(Drafts, init=False)
     """What may draft for the highlighted model."""
 
     class DraftsFound(Message):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.content import Content
-from textual.reactive import reactive
+from textual.reactive import var
 
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.figures import bytes_text
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class ModelsStock(ModeScreen):
     """The half of the Models screen that changes what is here."""
 
-    library: reactive[Library] = reactive(Library, init=False)
+    library: var[Library] = var(Library, init=False)
     """What is known of the models here."""
-    activity: reactive[str] = reactive("", init=False)
+    activity: var[str] = var("", init=False)
     """What the screen is busy with besides reading; empty for nothing."""
 
     @property

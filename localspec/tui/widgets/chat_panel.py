@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widgets import Static
 
 from localspec.metrics.live import LiveFigures
@@ -19,11 +19,11 @@ from localspec.tui.widgets.line_chart import LineChart, Series
 class ChatPanel(VerticalScroll, can_focus=False):
     """Takes the figures, and hands them down."""
 
-    live: reactive[LiveFigures] = reactive(LiveFigures)
+    live: var[LiveFigures] = var(LiveFigures)
     """Of the answer that comes, or came last."""
-    baseline: reactive[Baseline | None] = reactive(None)
+    baseline: var[Baseline | None] = var(None)
     """Measured speed without drafts."""
-    engine_state: reactive[EngineState] = reactive(EngineState)
+    engine_state: var[EngineState] = var(EngineState)
     """What the engine has."""
 
     def compose(self) -> ComposeResult:
@@ -56,7 +56,7 @@ class ChatPanel(VerticalScroll, can_focus=False):
         text = f"{speed_text(self.live.now_tps)} now"
         if self.baseline is not None:
             text += f"   ╌╌ off {rate_text(self.baseline.decode_tps)}"
-        self.query_one(".chart-title", Static).update(text)
+        self.query_one(".chart-title", Static).update(text, layout=False)
 
 
 def _shown(speeds: tuple[Point, ...]) -> tuple[Point, ...]:
