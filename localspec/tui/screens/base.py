@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.screen import Screen
 
 from localspec.tui.state import EngineState, Workbench
@@ -23,9 +23,9 @@ class ModeScreen(Screen[None]):
     MODE = ""
     """Key in the app's modes."""
 
-    workbench: reactive[Workbench] = reactive(Workbench)
+    workbench: var[Workbench] = var(Workbench)
     """The app's, followed. Replace the app's by `self.host.workbench = replace(...)`, never this one."""
-    engine_state: reactive[EngineState] = reactive(EngineState)
+    engine_state: var[EngineState] = var(EngineState)
     """The app's, followed."""
 
     @property
@@ -58,11 +58,11 @@ class ModeScreen(Screen[None]):
         """Follow the app's state."""
         self.watch(self.app, "workbench", self._follow_workbench)
         self.watch(self.app, "engine_state", self._follow_engine_state)
+        self.call_after_refresh(self.host.first_painted)
 
     def _follow_workbench(self, bench: Workbench) -> None:
         self.workbench = bench
 
-        self.call_after_refresh(self.host.first_painted)
     def _follow_engine_state(self, state: EngineState) -> None:
         self.engine_state = state
 
