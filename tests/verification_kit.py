@@ -15,8 +15,9 @@ import numpy as np
 from localspec.engine.dice import Dice, Weights
 from localspec.engine.distribution import Distribution
 from localspec.engine.drafting.draft_model import DraftModelDrafter, Drawing
+from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.model import Progress
-from localspec.engine.pacing import FixedPacing
+from localspec.engine.pacing import FixedPacing, Pacing
 from localspec.engine.speculative import Round, speculate
 from localspec.engine.values import FinishReason, SpeculationSettings
 from localspec.engine.verification import Verify
@@ -60,9 +61,10 @@ def _following(chain: ToyChain, text: Text) -> Distribution:
 class TextModel:
     """A sequence model whose rows are the texts themselves, so that a row out of place is noticed."""
 
-    def __init__(self, n_vocab: int, n_ctx: int = 64) -> None:
+    def __init__(self, n_vocab: int, n_ctx: int = 64, spend: Callable[[], None] = lambda: None) -> None:
         self._n_vocab = n_vocab
         self._n_ctx = n_ctx
+        self._spend = spend
         self._tokens: list[int] = []
         self.rows: list[Text] = []
 
@@ -79,6 +81,7 @@ class TextModel:
         return self._tokens
 
     def decode(self, tokens: Sequence[int], num_logits: int) -> None:
+        self._spend()
         self._tokens.extend(tokens)
         assert len(self._tokens) <= self._n_ctx
         length = len(self._tokens)
@@ -215,7 +218,7 @@ def drawn_drafter(chain: ToyChain, dice: Dice, p_min: float = 0.0) -> DraftModel
 
 def generate(
     target: ToyChain,
-    drafter: DraftModelDrafter | None,
+    drafter: Drafter | None,
     verify: Verify,
     dice: Dice,
     *,
@@ -226,17 +229,20 @@ def generate(
     reason: FinishReason = "stop",
     limits: Sequence[int] = (),
     num_rounds: int | None = None,
+    pacing: Pacing | None = None,
+    clock: Callable[[], float] = lambda: 0.0,
+    spend: Callable[[], None] = lambda: None,
 ) -> list[Round]:
     """One answer of the real loop over toy chains, or its first rounds; with `limits`, drafts of these lengths."""
-    model = TextModel(target.n_vocab)
+    model = TextModel(target.n_vocab, spend=spend)
     model.prefill(PROMPT)
     sampler = ChainSampler(model, target, PROMPT, dice)
-    pacing = FixedPacing(SpeculationSettings("draft", n_max=n_max, n_min=n_min))
+    fixed = FixedPacing(SpeculationSettings("draft", n_max=n_max, n_min=n_min))
     if limits:
         lengths = iter([*limits, *[0] * max_tokens])
-        pacing.limit = lambda room: min(next(lengths), room)  # type: ignore[method-assign]
+        fixed.limit = lambda room: min(next(lengths), room)  # type: ignore[method-assign]
     answer = speculate(
-        model, sampler, drafter, pacing, max_tokens, lambda t: reason if t == end else None, lambda: 0.0, verify
+        model, sampler, drafter, pacing or fixed, max_tokens, lambda t: reason if t == end else None, clock, verify
     )
     rounds = list(islice(answer, num_rounds))
     assert sampler.accepted == emitted(rounds)

@@ -185,7 +185,7 @@ WARM = SamplingSettings(HOT, top_k=10, min_p=0.0, seed=5)
 
 
 @pytest.mark.parametrize("verification", ["rejection", "block"])
-@pytest.mark.parametrize("method", ["draft", "ngram"])
+@pytest.mark.parametrize("method", ["draft", "ngram", "cascade"])
 def test_the_same_seed_gives_the_same_answer_and_another_another(
     kit: RuntimeKit, verification: Verification, method: str
 ) -> None:
@@ -302,7 +302,7 @@ def test_the_draft_proposes_no_id_that_the_target_lacks(tiny_files: dict[str, ob
     kit = RuntimeKit()
     kit.runtime.load_models(LoadModels(1, str(tiny_files["target"]), SMALL, str(tiny_files["padded"]), SMALL))
     configured(kit, "block")
-    drawn = kit.runtime._drawn_draft
+    drawn = kit.runtime._drafting.drawn_draft
     assert isinstance(drawn, DrawnDraft)
     assert drawn.context.n_vocab == 384
     for seed in range(6):

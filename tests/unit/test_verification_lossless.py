@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from localspec.engine import verification_ratio
-from localspec.engine.dice import Dice
+from localspec.engine.adaptive_pacing import AdaptivePacing
+from localspec.engine.dice import Dice, SeededDice
 from localspec.engine.distribution import Distribution, excess
+from localspec.engine.drafting.cascade import CascadeDrafter
 from localspec.engine.drafting.draft_model import DraftModelDrafter, Drawing
-from localspec.engine.drafting.drafter import Draft, GoOn
+from localspec.engine.drafting.drafter import Draft, Drafter, GoOn
+from localspec.engine.drafting.ngram import NgramDrafter
 from localspec.engine.pacing import FixedPacing
 from localspec.engine.speculative import Round
+from localspec.engine.values import SpeculationSettings
 from localspec.engine.verification import Verify
 from localspec.engine.verification_ratio import VerifyByBlock, VerifyByToken
 from tests.toys import ScriptedDrafter
@@ -34,7 +38,7 @@ from tests.verification_kit import (
 )
 
 Rule = Callable[[Dice], Verify]
-MakeDrafter = Callable[[Dice], DraftModelDrafter]
+MakeDrafter = Callable[[Dice], Drafter]
 
 RULES: list[Rule] = [VerifyByToken, VerifyByBlock]
 EXACT = 1e-12
@@ -170,7 +174,59 @@ def test_tokens_that_were_not_drawn_change_no_probability(rule: Rule, tokens: Se
     target = ToyChain(seed=3, order=9, penalty=0.7, forbids=lambda text, token: token == text[-1])
     for as_distributions in ((), (True,)):
         make = point_masses(tokens, as_distributions)
-        assert error_of(target, make, rule, n_max=3) < EXACT  # type: ignore[arg-type]
+        assert error_of(target, make, rule, n_max=3) < EXACT
+
+
+class Machine:
+    """A clock by which everything takes a little, and the target's steps much more."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        self._now += 0.01
+        return self._now
+
+    def step(self) -> None:
+        self._now += 1.0
+
+
+def cascade(dice: Dice) -> CascadeDrafter:
+    drafter = CascadeDrafter([NgramDrafter(1, 2), drawn_drafter(DRAFT, dice, p_min=0.45)], clock=Machine())
+    drafter.begin(PROMPT)
+    return drafter
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_cascade_that_draws_is_lossless(rule: Rule) -> None:
+    assert error_of(TARGET, cascade, rule, n_max=3) < EXACT
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("make", [drawn_from(DRAFT), cascade])
+def test_adaptive_pacing_is_lossless(rule: Rule, make: MakeDrafter) -> None:
+    settings = SpeculationSettings("auto", pacing="adaptive", verification="block")
+    learning, clock = SeededDice(1, "draft"), Machine()
+    before = AdaptivePacing(settings, clock)
+    generate(
+        TARGET, make(learning), rule(learning), learning, max_tokens=60, pacing=before, clock=clock, spend=clock.step
+    )
+    lengths: set[int] = set()
+    found: dict[Text, float] = {}
+    dice = EveryOutcome()
+
+    def answer() -> list[Round]:
+        clock = Machine()
+        pacing = AdaptivePacing(settings, clock, before.state)
+        return generate(
+            TARGET, make(dice), rule(dice), dice, max_tokens=4, pacing=pacing, clock=clock, spend=clock.step
+        )
+
+    for probability, rounds in dice.outcomes(answer):
+        lengths |= {len(done.drafted) for done in rounds[1:]}
+        found[emitted(rounds)] = found.get(emitted(rounds), 0.0) + probability
+    assert len(lengths) > 1
+    assert largest_error(found, texts_of(TARGET, 4)) < EXACT
 
 
 # Each of these is a mistake that looks harmless. The tests above would find it.
