@@ -67,7 +67,8 @@ class SpeculationSettings:
     n_min: int = 0
     """A draft shorter than this is thrown away."""
     p_min: float = 0.0
-    """Draft model only: stop before the first token whose probability in the draft's full softmax is lower."""
+    """Draft model only: stop before the first token whose probability in the draft's full softmax is lower. Where the
+    draft is drawn (`rejection`, `block`): where no token has as much in what is drawn from."""
     ngram_max: int = 6
     """Longest suffix that prompt lookup searches for, in tokens."""
     ngram_min: int = 4
