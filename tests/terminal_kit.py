@@ -224,7 +224,6 @@ class Tmux:
         self._environment = dict(environment) | {"PS1": "$ ", "ENV": ""}
         columns, rows = map(str, size)
         self._do("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", rows, "-c", str(folder), "sh")
-        until(lambda: self.screen().strip(), "the shell's prompt")
 
     def _do(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -306,6 +305,7 @@ def in_tmux(
     socket = socket_folder / f"localspec-{os.getpid()}-{abs(hash(folder)) % 10**8}"
     tmux = Tmux(socket, environment, size, folder)
     try:
+        until(lambda: tmux.screen().strip(), "the shell's prompt")
         yield tmux
     finally:
         for left in psutil.Process(tmux.shell_pid).children(recursive=True):
