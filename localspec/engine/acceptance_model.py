@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from localspec.engine.drafting.drafter import Draft
 
-_STRENGTH = 5.0
+_STRENGTH = 6.0
 _LEVEL_STRENGTH = 1.0
-_LEVEL_DOUBT = 0.25
+_LEVEL_DOUBT = 0.4
 _DOUBT = 2.0
-_CELL_KEEPS = 0.995
+_CELL_KEEPS = 0.997
 _LEVEL_KEEPS = 0.96
 _TOKEN_KEEPS = 0.99
 _MOST = 0.995
@@ -67,7 +67,7 @@ def cells_of(draft: Draft, is_free: bool) -> list[int]:
 class AcceptanceModel:
     """Probability by cell that a token is kept, given that all before it were.
 
-    A cell's estimate is the mean of a Beta distribution: (kept + 5 prior) / (judged + 5), the older the less
+    A cell's estimate is the mean of a Beta distribution: (kept + 6 prior) / (judged + 6), the older the less
     counted. The level compares what was kept lately with what the cells expected: with fewer kept, every estimate is
     scaled by kept / expected, with more, every chance of a miss by missed / expected missed.
     """

