@@ -19,6 +19,7 @@ LAST_EVENTS = (
     "configured",
     "generation_finished",
     "difference_explained",
+    "steps_measured",
     "quantized",
     "unloaded",
     "engine_failed",
