@@ -19,8 +19,11 @@ SNAPSHOT_S = 1.0 / 15.0
 
 MAX_PAUSE_S = 0.4
 
-_REST = 4.0
-"""Drawing takes a fifth of the time at most: on a small machine the engine needs the same cores."""
+REST = 6.0
+"""Drawing takes a seventh of the time at most, of a core that the engine leaves to others."""
+
+LONG_REST = 40.0
+"""Where it leaves none: what drawing takes is missing there, and MAX_PAUSE_S bounds how seldom it is done."""
 
 
 class Pace:
@@ -35,6 +38,8 @@ class Pace:
         self._clock = clock
         self._least_s = least_s
         self._pause_s = least_s
+        self.rest = REST
+        """Of what drawing took, until it is drawn again."""
         self._last_s = float("-inf")
 
     def is_due(self) -> bool:
@@ -47,7 +52,7 @@ class Pace:
 
     def note(self, cost_s: float) -> None:
         """Take how long it took until a snapshot was drawn."""
-        wanted_s = min(MAX_PAUSE_S, max(self._least_s, _REST * cost_s))
+        wanted_s = min(MAX_PAUSE_S, max(self._least_s, self.rest * cost_s))
         self._pause_s = (self._pause_s + wanted_s) / 2.0
 
 

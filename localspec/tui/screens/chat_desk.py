@@ -22,7 +22,7 @@ from localspec.session.answer_line import AnswerFigures, answer_line, figures_of
 from localspec.session.baseline import Baseline
 from localspec.session.figures import rate_text, speed_unit
 from localspec.tui.chat_archive import ChatArchive
-from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn, Pace
+from localspec.tui.chat_fold import LONG_REST, REST, SNAPSHOT_S, AnswerSnapshot, ChatTurn, Pace
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
 from localspec.tui.chat_words import idle_activity, loading_activity, welcome_text, work_activity
 from localspec.tui.plain import plain
@@ -36,7 +36,7 @@ from localspec.tui.widgets.chat_transcript import ChatTranscript
 if TYPE_CHECKING:
     from localspec.engine.events import LoadProgress
 
-PANEL_S = 0.25
+PANEL_S = 0.5
 """Between two drawings of the panel's figures: nobody reads faster."""
 
 MAX_XRAYED = 4
@@ -84,6 +84,7 @@ class ChatDesk(ModeScreen):
         self._clock = clock
         self._pace = Pace(clock)
         self._panel_pace = Pace(clock, PANEL_S)
+        self._is_panels_turn = False
         self._turns: tuple[ChatTurn, ...] = ()
         self._job: Worker[None] | None = None
         self._is_stopping = False
@@ -172,6 +173,9 @@ class ChatDesk(ModeScreen):
 
     @work(exclusive=True, group="talk", exit_on_error=False)
     async def _answer(self, bench: Workbench, asking: Asking) -> None:
+        self._pace.rest = rest = await asyncio.to_thread(_rest_of, bench)
+        self._panel_pace = Pace(self._clock, PANEL_S if rest == REST else 2.0 * PANEL_S)
+
         def on_snapshot(snapshot: AnswerSnapshot) -> None:
             self.post_message(self.Progressed(work_activity(snapshot.live), snapshot))
 
@@ -223,13 +227,17 @@ class ChatDesk(ModeScreen):
     async def _follow(self, event: Progressed) -> None:
         if self._job is None:
             return
-        if not self._is_stopping:
-            self._show(event.activity)
+        begun_s = self._clock()
+        self._is_panels_turn = event.snapshot is not None and self._panel_pace.is_due() and not self._is_panels_turn
+        if event.snapshot is not None and self._is_panels_turn:
+            # Alone: all that lies between two places that change at once is drawn anew with them.
+            self.live = event.snapshot.live
+        else:
+            if not self._is_stopping:
+                self._show(event.activity)
+            if event.snapshot is not None:
+                await self.transcript.grow(event.snapshot)
         if event.snapshot is not None:
-            begun_s = self._clock()
-            if self._panel_pace.is_due():
-                self.live = event.snapshot.live
-            await self.transcript.grow(event.snapshot)
             self.call_after_refresh(lambda: self._pace.note(self._clock() - begun_s))
 
     @on(Ended)
@@ -365,6 +373,15 @@ class ChatDesk(ModeScreen):
 
     def _say(self, text: str) -> None:
         self.notify(str(plain(text)), markup=False)
+
+
+def _rest_of(bench: Workbench) -> float:
+    """Return how long to rest after drawing, in times of what it took: long where the engine takes every core."""
+    from localspec.hardware.cores import read_cores
+
+    cores = read_cores()
+    num_threads = max(bench.context.n_threads or cores.physical, bench.context.n_threads_batch)
+    return REST if num_threads < cores.logical else LONG_REST
 
 
 def _import_for_answers() -> None:

@@ -1,4 +1,4 @@
-"""One answer: its thinking, folded; its text, as Markdown that grows; and a line of figures."""
+"""One answer: its thinking, folded; its text, as Markdown that grows block by block; and a line of figures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Collapsible, Markdown, Static
-from textual.widgets.markdown import MarkdownStream
 
 from localspec.metrics.thinking import Split
 from localspec.session.plain_text import printable
+from localspec.tui.markdown_blocks import last_block_at
 from localspec.tui.plain import plain, plain_line
+from localspec.tui.widgets.chat_tail import ChatTail
 
 
 def _parser() -> MarkdownIt:
@@ -20,7 +21,10 @@ def _parser() -> MarkdownIt:
 
 
 class ChatAnswer(Vertical):
-    """Shows what it is given."""
+    """Shows what it is given: whole blocks as Markdown, and the one that is being written as it comes.
+
+    To parse, mount and lay out Markdown with every token would take from the model what it needs.
+    """
 
     DEFAULT_CSS = """
     ChatAnswer {
@@ -36,15 +40,16 @@ class ChatAnswer(Vertical):
     def __init__(self) -> None:
         """Begin empty."""
         super().__init__()
+        self._given = self._text = ""
         self._shown = ""
         self._thought = ""
-        self._stream: MarkdownStream | None = None
 
     def compose(self) -> ComposeResult:
         """Yield the parts."""
         with Collapsible(title="thinking", collapsed=True, classes="-none"):
             yield Static("", markup=False, classes="thinking")
         yield Markdown(open_links=False, parser_factory=_parser)
+        yield ChatTail()
         yield Static("", markup=False, classes="figures -none")
 
     @property
@@ -55,35 +60,31 @@ class ChatAnswer(Vertical):
     async def grow(self, split: Split, num_thinking: int) -> None:
         """Show the answer as it is now; it is given whole, and only what is new is drawn."""
         self._show_thinking(split, num_thinking)
-        text = printable(split.answer)
-        if text == self._shown:
-            return
+        text = self._printable(split.answer)
         if not text.startswith(self._shown):
-            await self._show_whole(text)
-            return
-        if self._stream is None:
-            self._stream = Markdown.get_stream(self.markdown)
-        piece, self._shown = text[len(self._shown) :], text
-        await self._stream.write(piece)
+            await self._show_whole("")
+        whole = last_block_at(text, len(self._shown))
+        with self.app.batch_update():
+            await self._append(text[len(self._shown) : whole])
+            self.query_one(ChatTail).text = text[whole:]
 
     async def settle(self, split: Split, num_thinking: int, line: str) -> None:
         """Show the answer as it is in the end, and the line below it."""
-        await self.grow(split, num_thinking)
-        await self._stop_stream()
-        if self.markdown.source != self._shown:
-            await self._show_whole(self._shown)
-        self.show_line(line)
+        self._show_thinking(split, num_thinking)
+        text = self._printable(split.answer)
+        with self.app.batch_update():
+            self.query_one(ChatTail).text = ""
+            if text.startswith(self._shown):
+                await self._append(text[len(self._shown) :])
+            if self.markdown.source != text:
+                await self._show_whole(text)
+            self.show_line(line)
 
     def show_line(self, line: str) -> None:
         """Show the line of figures."""
         figures = self.query_one(".figures", Static)
         figures.set_class(not line, "-none")
         figures.update(plain_line(line))
-
-    async def on_unmount(self) -> None:
-        """Leave no task behind."""
-        if self._stream is not None and self._stream._task is not None:
-            self._stream._task.cancel()
 
     def _show_thinking(self, split: Split, num_thinking: int) -> None:
         folded = self.query_one(Collapsible)
@@ -108,12 +109,20 @@ class ChatAnswer(Vertical):
         self.app.copy_to_clipboard(event.href)
         self.notify(f"Copied the address {plain_line(event.href)}", markup=False)
 
+    def _printable(self, text: str) -> str:
+        """Return a text without control characters; its beginning is most often known already."""
+        if text.startswith(self._given):
+            self._text += printable(text[len(self._given) :])
+        else:
+            self._text = printable(text)
+        self._given = text
+        return self._text
+
+    async def _append(self, piece: str) -> None:
+        if piece:
+            self._shown += piece
+            await self.markdown.append(piece)
+
     async def _show_whole(self, text: str) -> None:
-        await self._stop_stream()
         self._shown = text
         await self.markdown.update(text)
-
-    async def _stop_stream(self) -> None:
-        if self._stream is not None:
-            await self._stream.stop()
-            self._stream = None
