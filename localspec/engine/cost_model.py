@@ -24,6 +24,8 @@ _READING_PER_SLOPE = 0.25
 _TRUST_IN_KNOWN = 3
 _ENOUGH_UNSEEN = 8
 _ROUNDS_OF_UNIT = 2
+_STALE = 256
+_REFIT = 64
 
 
 class StepCosts:
@@ -52,6 +54,8 @@ class StepCosts:
         """Rises when the curve moves by more than 2 % anywhere that was measured."""
         self._windows: dict[int, deque[float]] = {}
         self._medians: dict[int, float] = {}
+        self._num_steps = 0
+        self._seen: dict[int, int] = {}
         self._ratios: list[float] = []
         # What widths cost when a plain step was last seen: slow drift since then is the machine's, not theirs.
         self._anchors: dict[int, float] = {}
@@ -61,8 +65,11 @@ class StepCosts:
         self._fit()
 
     def is_measured(self, width: int) -> bool:
-        """Whether steps of this width were seen more than once: one alone may have been an outlier."""
-        return len(self._windows.get(width, ())) > 1
+        """Whether it was seen lately, and more than once, since one step alone may have been an outlier."""
+        return len(self._windows.get(width, ())) > 1 and not self._is_stale(width)
+
+    def _is_stale(self, width: int) -> bool:
+        return self._num_steps - self._seen.get(width, 0) > _STALE
 
     @property
     def known_s(self) -> dict[int, float]:
@@ -83,6 +90,11 @@ class StepCosts:
             self.rounds_since_plain = 0
         else:
             self.rounds_since_plain += 1
+        self._num_steps += 1
+        if self._is_stale(width) and width in self._windows:
+            # Measured under who knows what load: what is seen now counts alone.
+            self._windows[width].clear()
+        self._seen[width] = self._num_steps
         known = self._windows.get(width)
         if known is not None and (width == 1 or len(known) > 1):
             self._follow(seconds / (self.unit_s * self._anchors.setdefault(width, self._medians[width])))
@@ -97,7 +109,7 @@ class StepCosts:
             after = 1.0
         if width == 1:
             self._anchors = {1: after}
-        if before is None or abs(after - before) > 0.02 * before:
+        if before is None or abs(after - before) > 0.02 * before or self._num_steps % _REFIT == 0:
             self.version += 1
             self._fit()
 

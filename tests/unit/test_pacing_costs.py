@@ -100,6 +100,19 @@ def test_slow_drift_is_followed_without_plain_rounds() -> None:
     assert costs.expected[1] * costs.unit_s == pytest.approx(slowness * 0.02, rel=0.1)
 
 
+def test_a_width_that_was_not_seen_for_long_may_be_hoped_for_again() -> None:
+    costs = learnt(MACHINES[0], [1])
+    for _ in range(3):
+        costs.learn(2, 0.1)
+    assert costs.is_measured(2) and costs.lowest[2] / costs.expected[1] == pytest.approx(5.0)
+    for _ in range(330):
+        costs.learn(1, 0.02)
+    assert not costs.is_measured(2)
+    assert costs.lowest[2] == costs.expected[1] < costs.expected[2]
+    costs.learn(2, 0.03)
+    assert costs.expected[2] / costs.expected[1] == pytest.approx(1.5)
+
+
 def test_plain_rounds_are_counted() -> None:
     costs = StepCosts()
     for width in (1, 3, 3, 1, 2):
