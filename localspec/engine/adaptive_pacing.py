@@ -12,7 +12,7 @@ from localspec.engine.drafter_belief import DrafterBelief
 from localspec.engine.drafting.drafter import Draft, Drafter
 from localspec.engine.loss_budget import LossBudget
 from localspec.engine.pacing import Outcome, check_speculation
-from localspec.engine.pacing_state import PacingState, from_text, to_text
+from localspec.engine.pacing_state import MOST_DRAFTERS, PacingState, from_text, to_text
 from localspec.engine.round_choices import Choice, RoundChoices
 from localspec.engine.values import MAX_DRAFT_TOKENS, Beliefs, DraftStop, SpeculationSettings
 
@@ -87,7 +87,8 @@ class AdaptivePacing:
         drafters = {name: kept for name, kept in self._known.drafters.items() if name not in self._by_name}
         plain = self._costs.expected[1]
         drafters.update({name: belief.state(plain) for name, belief in self._by_name.items()})
-        return to_text(PacingState(self._costs.known_s, drafters))
+        newest = dict(list(drafters.items())[-MOST_DRAFTERS:])
+        return to_text(PacingState(self._costs.known_s, newest))
 
     def begin(self) -> None:
         """Begin another text: what was true of the last one counts half."""

@@ -7,13 +7,15 @@ START = 1.4
 SHARE = 0.015
 """Plain steps that may be lost for each token on top."""
 CAP = 14.0
+"""Most plain steps that may be lost at any time, however much was won before."""
 
 
 class LossBudget:
     """A token bucket: every token earns a little, a round that lost time pays it, one that won time puts it back.
 
     A round is only begun if what it could lose is there. So after N tokens the estimated loss against plain decoding
-    is at most START + SHARE * N plain steps (at 128 tokens 2.6 %), whatever the drafter does.
+    is at most START + SHARE * N plain steps (at 128 tokens 2.6 %), whatever the drafter does. Of a drafter that has
+    been right, what is certain by now counts as not lost; it may disappoint by that much once.
     """
 
     def __init__(self, start: float = START) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 from localspec.engine.cost_model import MAX_WIDTH
 
 VERSION = 1
+MOST_DRAFTERS = 8
+"""Drafters that a state may hold."""
 _LONGEST = 1 << 16
-_MOST_DRAFTERS = 8
 _MOST_CELLS = 64
 _DIGITS = 4
 
@@ -72,7 +73,7 @@ def from_text(text: str) -> PacingState | None:
 
 
 def _read(document: Any) -> PacingState | None:
-    if document["version"] != VERSION or len(document["drafters"]) > _MOST_DRAFTERS:
+    if document["version"] != VERSION or len(document["drafters"]) > MOST_DRAFTERS:
         return None
     step_s = {int(width): _number(seconds, 1e-7, 1e4) for width, seconds in document["step_s"].items()}
     if not all(1 <= width <= MAX_WIDTH for width in step_s):
