@@ -60,6 +60,11 @@ def answers_dir(environ: Mapping[str, str] = os.environ) -> Path:
     return _place("LOCALSPEC_DATA", _dirs().user_data_path, environ) / "answers"
 
 
+def pacing_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of what adaptive drafting has learnt. Nothing is created before something is kept."""
+    return _place("LOCALSPEC_DATA", _dirs().user_data_path, environ) / "pacing"
+
+
 def demo_models_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the demo's model copies. Nothing is created before one is made."""
     return _place("LOCALSPEC_CACHE", _dirs().user_cache_path, environ) / "demo"

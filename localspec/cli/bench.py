@@ -20,17 +20,19 @@ from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
+from localspec.methods import takes_draft
 from localspec.session.arguments import named_model
-from localspec.session.arms import build_arms
+from localspec.session.arms import build_arms, check_methods
 from localspec.session.comparison import check_extent
 from localspec.session.loading import (
     context_settings,
     draft_context_settings,
+    measured_speculation,
     reserve_bytes,
     sampling_settings,
-    speculation_settings,
 )
 from localspec.session.measurement import Measurement, MeasurementPlan, OnProgress, measure, measurement_record
+from localspec.session.pacing_memory import PacingKeeper, PacingMemory
 from localspec.session.records import Record, encode_record
 from localspec.session.run_keeping import RunKeeper
 from localspec.settings import Flags, Settings
@@ -51,7 +53,7 @@ def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bo
     keeper = RunKeeper("bench", services.open_database, say_notice, choice.profile) if choice.is_kept else None
 
     async def work(engine: Engine, report: Report, watch: OnProgress) -> Measurement:
-        return await measure(engine, plan, watch, target_word=names[0].word)
+        return await measure(engine, plan, watch, target_word=names[0].word, learnt=PacingMemory())
 
     return carry_out(services, work, is_json, keeper, names=names)
 
@@ -80,6 +82,7 @@ def carry_out(
                 watch = progress_printer(report)
                 if keeper is not None:
                     watch = keeper.watching(watch)
+                watch = PacingKeeper(PacingMemory()).watching(watch)
                 measurement = interruptions.run(work(engine, report, watch))
         except BaseException as error:
             if keeper is not None:
@@ -102,20 +105,19 @@ def make_plan(
     """
     check_extent(settings.bench.pairs, settings.bench.max_tokens)
     methods = cast("tuple[Method, ...]", choice.methods) or _default_methods(choice)
-    if "draft" in methods and choice.draft is None:
-        raise UsageError("Drafting with a model needs a model.", "Give one with --draft MODEL, or use --method ngram.")
+    check_methods(methods, choice.draft)
     if set(methods) == {"off"}:
         raise UsageError(
             "With --method off alone, there is nothing to compare.",
-            "Add --method ngram, or --method draft and --draft MODEL.",
+            "Add --method auto, or --method draft and --draft MODEL.",
         )
     target = named_model(choice.target, settings)
-    draft = named_model(choice.draft, settings) if choice.draft is not None and "draft" in methods else None
+    draft = named_model(choice.draft, settings) if choice.draft is not None and takes_draft(methods) else None
     plan = MeasurementPlan(
         target=target.path,
         draft=None if draft is None else draft.path,
         context=context_settings(settings),
-        arms=build_arms(methods, speculation_settings(settings, "off")),
+        arms=build_arms(methods, measured_speculation(settings)),
         workloads=_workloads(choice),
         sampling=sampling_settings(settings),
         is_temperature_fixed=flags.get("sampling", {}).get("temperature") is not None,
@@ -127,6 +129,7 @@ def make_plan(
         draft_context=draft_context_settings(settings),
         reserve_bytes=reserve_bytes(settings),
         is_forced=choice.is_forced,
+        is_tuned=choice.is_tuned,
     )
     return plan, (name_of(target, choice.target), None if draft is None else name_of(draft, choice.draft or ""))
 
@@ -168,7 +171,7 @@ def finish(
 
 
 def _default_methods(choice: BenchChoice) -> tuple[Method, ...]:
-    return ("off", "draft", "ngram") if choice.draft is not None else ("off", "ngram")
+    return ("off", "draft", "ngram", "auto") if choice.draft is not None else ("off", "ngram", "auto")
 
 
 def _workloads(choice: BenchChoice) -> tuple[Workload, ...]:

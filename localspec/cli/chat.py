@@ -18,6 +18,7 @@ from localspec.cli.talk import Talk
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.arguments import named_model
+from localspec.session.arms import check_methods
 from localspec.session.chat_continuation import Continued, changed_files
 from localspec.settings import Flags, Settings
 
@@ -57,10 +58,8 @@ def _first_method(choice: ChatChoice, settings: Settings) -> Method:
     method = cast("Method | None", choice.method)
     if method is None and "method" in settings.draft.model_fields_set:
         method = settings.draft.method
-    if method is None:
-        method = "draft" if choice.draft is not None else "ngram"
-    if method == "draft" and choice.draft is None:
-        raise UsageError("Drafting with a model needs a model.", "Give one with --draft MODEL, or use --method ngram.")
+    method = method or "auto"
+    check_methods((method,), choice.draft)
     return method
 
 

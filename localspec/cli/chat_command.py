@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from localspec.cli import options, profile_choice
+from localspec.cli import drafting_options, options, profile_choice
 from localspec.cli.completion import complete_model
 from localspec.cli.model_commands import LOCAL_MODEL_HELP
 from localspec.cli.services import Services
@@ -16,11 +16,12 @@ CHAT_OPTIONS = options.together(
     options.draft,
     click.option(
         "--method",
-        type=click.Choice(["off", "draft", "ngram"]),
-        help="How to draft. Default: draft if there is a draft model, otherwise ngram.",
+        type=drafting_options.method_choice,
+        help="How to draft, one of those below. Default: auto.",
     ),
     click.option("--system", metavar="TEXT", help="A system message for the whole conversation."),
-    options.drafting,
+    drafting_options.drafting,
+    drafting_options.remembers,
     options.sampling,
     click.option(
         "--max-tokens",
@@ -53,7 +54,7 @@ def chat_flags(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     return options.flags_of({**given, "max_tokens": None})
 
 
-@click.command(epilog=f"{LOCAL_MODEL_HELP}\n\n{options.DEFAULTS_EPILOG}")
+@click.command(epilog=f"{drafting_options.METHODS_EPILOG}\n\n{LOCAL_MODEL_HELP}\n\n{options.DEFAULTS_EPILOG}")
 @click.argument("target", required=False, metavar="[TARGET]", shell_complete=complete_model)
 @CHAT_OPTIONS
 @profile_choice.option

@@ -7,6 +7,7 @@ from localspec.cli.heading import model_text, shown_name
 from localspec.engine.events import ModelsLoaded
 from localspec.engine.values import FinishReason, SpeculationState
 from localspec.session.conversation import Answer
+from localspec.session.drafting_text import resting_phrase
 from localspec.session.figures import milliseconds_text, percent_text, speed_text
 from localspec.session.kept_answer import kept_line, moment_text, state_text
 from localspec.session.plain_text import one_line
@@ -41,6 +42,8 @@ def status_line(answer: Answer, draft: FoundModel | None) -> str:
         if answer.speculation.is_on and answer.stats.acceptance_rate is not None:
             parts.append(f"acceptance {percent_text(answer.stats.acceptance_rate)}")
         parts.append(speculation_line(answer.speculation, draft))
+    if resting := resting_phrase(answer.stats.pacing):
+        parts.append(resting)
     if ending := _ENDINGS[answer.finish_reason]:
         parts.append(ending)
     return one_line(" | ".join(parts))
@@ -58,4 +61,7 @@ def speculation_line(state: SpeculationState, draft: FoundModel | None) -> str:
         name = shown_name(draft)
         drafter = drafter.replace(draft.path.stem, name.removesuffix(".gguf"))
         reason = reason.replace(str(draft.path), name)
-    return state_text(state.is_on, drafter, state.settings.n_max, reason)
+    settings = state.settings
+    return state_text(
+        state.is_on, drafter, settings.n_max, reason, state.method, settings.pacing, settings.verification
+    )

@@ -15,6 +15,7 @@ from localspec.cli.options import ChatChoice
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
 from localspec.errors import ModelFileError, SettingsError, UsageError
+from localspec.methods import METHODS, needs_draft
 from localspec.session.arguments import named_model
 from localspec.session.chat_continuation import Continued, find_draft, find_target, hash_checks
 from localspec.session.chat_record import kept_flags, merged_flags, turns_of
@@ -105,7 +106,7 @@ def _choice(models: Record, choice: ChatChoice, draft: FoundModel | None) -> Cha
     method = choice.method
     if method is None and choice.draft in (None, NO_DRAFT):
         kept = models.get("method")
-        method = kept if kept in ("off", "ngram") or (kept == "draft" and draft is not None) else None
+        method = kept if kept in METHODS and (draft is not None or not needs_draft((kept,))) else None
     return replace(
         choice,
         draft=None if draft is None else str(draft.path),

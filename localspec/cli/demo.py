@@ -15,9 +15,9 @@ from localspec.session.demo import DemoModels, PreparationProgress, prepare_demo
 from localspec.session.loading import (
     context_settings,
     draft_context_settings,
+    measured_speculation,
     reserve_bytes,
     sampling_settings,
-    speculation_settings,
 )
 from localspec.session.measurement import Measurement, MeasurementPlan, OnProgress, measure
 from localspec.session.run_keeping import RunKeeper
@@ -48,7 +48,7 @@ def demo_plan(models: DemoModels, settings: Settings, with_hashes: bool, is_forc
         target=models.target,
         draft=models.draft,
         context=context_settings(settings),
-        arms=build_arms(("off", "draft", "ngram"), speculation_settings(settings, "off")),
+        arms=build_arms(("off", "draft", "ngram", "auto"), measured_speculation(settings)),
         workloads=tuple(find_workload(name, known) for name in WORKLOADS),
         sampling=sampling_settings(settings),
         is_temperature_fixed=False,

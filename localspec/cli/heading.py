@@ -10,6 +10,7 @@ from localspec.catalog.found_model import FoundModel
 from localspec.cli.advice import command_line
 from localspec.engine.events import ModelsLoaded
 from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings
+from localspec.methods import settings_read_by, takes_draft
 from localspec.session.figures import MIB, bytes_text
 from localspec.session.load_plan import LoadPlan
 from localspec.session.measurement import Measurement, MeasurementPlan
@@ -27,6 +28,11 @@ class ModelName:
     shown: str
     """To read: a name of the Hub or of Ollama, or that of the file."""
 
+
+_STARTS = {
+    "cold": "adaptive drafting begins each run cold, knowing nothing of these models (--tuned: what was learnt before)",
+    "tuned": "adaptive drafting begins each run with what was learnt before",
+}
 
 _NAMED_PLACES = ("hugging face", "ollama")
 
@@ -75,6 +81,8 @@ def heading(measurement: Measurement, names: Names) -> tuple[str, ...]:
         f"n_ctx {target.n_ctx}, threads {threads}, {pairs} x {plan.max_tokens} tokens, "
         f"temperature {' and '.join(f'{value:g}' for value in temperatures)}"
     )
+    if start := measurement.pacing_start:
+        lines.append(_STARTS[start])
     memory, loaded = measurement.memory, measurement.loaded
     if memory is not None and memory.plan is not None and loaded.footprint is not None:
         lines.append(f"memory  {', '.join(memory_texts(memory, loaded))}")
@@ -104,7 +112,7 @@ def chat_command(measurement: Measurement, names: Names) -> str:
     if best is None:
         words += ["--method", "off"]
     else:
-        with_draft = best.speculation.method == "draft"
+        with_draft = takes_draft((best.speculation.method,)) and names[1] is not None
         if with_draft and names[1] is not None:
             words += ["--draft", names[1].word]
         words += _drafting_words(best.speculation)
@@ -118,13 +126,13 @@ def chat_command(measurement: Measurement, names: Names) -> str:
 
 def _drafting_words(settings: SpeculationSettings) -> list[str]:
     usual = SpeculationSettings()
-    words = ["--method", settings.method, "--n-max", str(settings.n_max)]
-    if settings.n_min:
-        words += ["--n-min", str(settings.n_min)]
-    if settings.method == "draft" and settings.p_min:
-        words += ["--p-min", f"{settings.p_min:g}"]
-    if settings.method == "ngram" and (settings.ngram_max, settings.ngram_min) != (usual.ngram_max, usual.ngram_min):
-        words += ["--ngram-max", str(settings.ngram_max), "--ngram-min", str(settings.ngram_min)]
+    words = ["--method", settings.method]
+    for name in settings_read_by(settings.method, settings.verification):
+        value = getattr(settings, name)
+        if name == "remembers" or (value == getattr(usual, name) and (name != "n_max" or settings.method == "auto")):
+            continue
+        option = "draft-temp" if name == "draft_temperature" else name.replace("_", "-")
+        words += [f"--{option}", value if isinstance(value, str) else f"{value:g}"]
     return words
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from localspec.cli import options
+from localspec.cli import drafting_options, options
 from localspec.cli.chat_command import CHAT_OPTIONS, chat, chat_choice, chat_flags
 from localspec.cli.completion import complete_model
 from localspec.cli.services import Services
@@ -89,7 +89,10 @@ def history_show(services: Services, chat_id: int | str, is_json: bool) -> int:
     return run_show(services, chat_id, is_json)
 
 
-@history.command("continue", epilog=f"{_EPILOG} Options that are not given are as when the chat was last used.")
+@history.command(
+    "continue",
+    epilog=f"{drafting_options.METHODS_EPILOG}\n\n{_EPILOG} Options that are not given are as it was last used with.",
+)
 @_NUMBER
 @click.option(
     "--target",

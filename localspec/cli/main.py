@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from localspec import __version__
-from localspec.cli import completion, options, profile_choice
+from localspec.cli import completion, drafting_options, options, profile_choice
 from localspec.cli.failures import exit_code_of
 from localspec.cli.history_commands import COMMANDS as HISTORY_COMMANDS
 from localspec.cli.model_commands import COMMANDS, LOCAL_MODEL_HELP
@@ -85,7 +85,9 @@ def demo(
     return run_demo(services, {"bench": {"pairs": pairs, "max_tokens": max_tokens}}, is_json, is_forced, is_kept)
 
 
-@cli.command(epilog=f"{options.BENCH_EPILOG}\n\n{LOCAL_MODEL_HELP}\n\n{options.DEFAULTS_EPILOG}")
+@cli.command(
+    epilog=f"{drafting_options.METHODS_EPILOG}\n\n{options.BENCH_EPILOG}\n\n{LOCAL_MODEL_HELP}\n\n{options.DEFAULTS_EPILOG}"
+)
 @profile_choice.target
 @options.draft
 @profile_choice.option
@@ -93,9 +95,9 @@ def demo(
     "--method",
     "methods",
     multiple=True,
-    type=click.Choice(["off", "draft", "ngram"]),
-    help="A way of drafting to compare with off; may be given several times. Default: draft if there is one, "
-    "and ngram.",
+    type=drafting_options.method_choice,
+    help="A way of drafting to compare with off, one of those below; may be given several times. Default: draft if "
+    "there is one, ngram and auto.",
 )
 @click.option(
     "--workload",
@@ -113,7 +115,13 @@ def demo(
     help="A text file as the prompt, beside or instead of workloads.",
 )
 @click.option("--ignore-eos", is_flag=True, help="Go on past the end of the answer, so that all runs are equally long.")
-@options.drafting
+@click.option(
+    "--tuned",
+    "is_tuned",
+    is_flag=True,
+    help="Adaptive drafting begins each run with what earlier answers taught. Default: cold, knowing nothing.",
+)
+@drafting_options.drafting
 @options.sampling
 @options.max_tokens
 @options.placement
@@ -140,6 +148,7 @@ def bench(services: Services, /, **given: Any) -> int:
             is_forced=given["is_forced"],
             is_kept=given["is_kept"],
             profile=given["profile"] or "",
+            is_tuned=given["is_tuned"],
         ),
         options.flags_of(given),
         given["is_json"],

@@ -121,16 +121,25 @@ def pull(services: Services, reference: str, draft: str, is_forced: bool, is_sur
     return run_pull(services, reference, draft, is_forced, is_sure, is_json)
 
 
-@click.command(short_help="Remove models and broken-off downloads.")
+@click.command(short_help="Remove models, broken-off downloads and what was learnt.")
 @click.argument("names", nargs=-1, metavar="MODEL...", shell_complete=complete_model)
 @click.option("--partial", "with_partials", is_flag=True, help="Remove what broken-off downloads left.")
+@click.option("--answers", "with_answers", is_flag=True, help="Remove the answers that are kept to copy drafts from.")
+@click.option("--learnt", "with_learnt", is_flag=True, help="Remove what adaptive drafting has learnt.")
 @_YES
 @click.pass_obj
-def remove(services: Services, names: tuple[str, ...], with_partials: bool, is_sure: bool) -> int:
-    """Remove models from localspec's folder or the Hugging Face cache."""
+def remove(
+    services: Services,
+    names: tuple[str, ...],
+    with_partials: bool,
+    with_answers: bool,
+    with_learnt: bool,
+    is_sure: bool,
+) -> int:
+    """Remove models from localspec's folder or the Hugging Face cache, and what localspec keeps for drafting."""
     from localspec.cli.remove import run_remove
 
-    return run_remove(services, names, with_partials, is_sure)
+    return run_remove(services, names, with_partials, is_sure, with_answers, with_learnt)
 
 
 @click.group()

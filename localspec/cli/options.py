@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from localspec.cli.completion import complete_model
+from localspec.methods import DRAFTING_SETTINGS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -31,7 +32,7 @@ BENCH_EPILOG = "\b\nWorkloads:\n" + "\n".join(f"  {name:<9}{title}" for name, ti
 KV_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
 _GROUPS: dict[str, tuple[str, ...]] = {
-    "draft": ("n_max", "n_min", "p_min", "ngram_max", "ngram_min"),
+    "draft": DRAFTING_SETTINGS,
     "sampling": (
         *("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed"),
         # Of a profile; no options of their own.
@@ -73,6 +74,8 @@ class BenchChoice:
     """Keep it as a run."""
     profile: str = ""
     """Name of the profile that all this came from; empty for none."""
+    is_tuned: bool = False
+    """Adaptive arms begin with what earlier answers taught."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,29 +155,6 @@ pairs = click.option(
 )
 
 max_tokens = click.option("--max-tokens", type=_whole(2), metavar="N", help="Most tokens of an answer. Default: 128.")
-
-drafting = together(
-    click.option("--n-max", type=_whole(1, 32), metavar="N", help="Most tokens drafted in a round. Default: 4."),
-    click.option("--n-min", type=_whole(0), metavar="N", help="Throw away drafts that are shorter. Default: 0."),
-    click.option(
-        "--p-min",
-        type=_share(),
-        metavar="P",
-        help="Draft model: stop before a token that it thinks less probable. Default: 0, never.",
-    ),
-    click.option(
-        "--ngram-max",
-        type=_whole(1),
-        metavar="N",
-        help="Longest match that n-gram drafting looks for, in tokens. Default: 6.",
-    ),
-    click.option(
-        "--ngram-min",
-        type=_whole(1),
-        metavar="N",
-        help="Shortest match that n-gram drafting takes, in tokens. Default: 4.",
-    ),
-)
 
 sampling = together(
     click.option(

@@ -9,6 +9,7 @@ import click
 
 from localspec.cli.completion import complete_model
 from localspec.cli.services import Services
+from localspec.methods import needs_draft, takes_draft
 
 if TYPE_CHECKING:
     from localspec.session.profiles import NamedProfile
@@ -58,9 +59,9 @@ def filled(services: Services, given: Mapping[str, Any]) -> dict[str, Any]:
     method = document.speculation.method
     wanted = given["methods"] if "methods" in given else tuple(filter(None, (given["method"],)))
     # A draft goes with its target; for another one, whether it is a pair is not known.
-    if document.draft is not None and given["draft"] is None and is_own_target and (not wanted or "draft" in wanted):
+    if document.draft is not None and given["draft"] is None and is_own_target and (not wanted or takes_draft(wanted)):
         made["draft"] = document.draft.path
-    if not wanted and (method != "draft" or made["draft"] is not None):
+    if not wanted and (not needs_draft((method,)) or made["draft"] is not None):
         if "methods" not in given:
             made["method"] = method
         elif method != "off":

@@ -10,6 +10,7 @@ from rich.console import Console
 from localspec.cli.screen import DASH, say
 from localspec.cli.workload_table import show_workload
 from localspec.methods import settings_read_by
+from localspec.session.drafting_lines import chosen_lengths
 from localspec.session.figures import bytes_text, percent_text
 from localspec.session.plain_text import one_line
 from localspec.session.run_differences import value_text
@@ -31,7 +32,7 @@ def show_workloads(document: Record, console: Console) -> None:
     """Print each workload's table, what follows from it, and how many tokens its rounds accepted."""
     for workload in document["workloads"]:
         show_workload(workload, console)
-        for line in histogram_lines(workload):
+        for line in (*histogram_lines(workload), *length_lines(workload)):
             say(console, line, indent=2)
     for name in ("draft_failure", "failure"):
         if document.get(name):
@@ -105,9 +106,26 @@ def histogram_lines(workload: Record) -> list[str]:
         if not num_rounds:
             continue
         lines.append(one_line(f"accepted tokens of a round, {arm['name']} ({num_rounds} rounds with drafts):"))
-        for length, count in enumerate(counts):
-            bar = "#" * max(round(BAR_WIDTH * count / max(counts)), int(count > 0))
-            lines.append(f"{length:>4}  {bar:<{BAR_WIDTH}}  {percent_text(count / num_rounds):>5}")
+        lines += _bars(counts)
+    return lines
+
+
+def length_lines(workload: Record) -> list[str]:
+    """Return bars of how long the drafts were that adaptive arms chose; none for the others."""
+    lines = []
+    for arm in workload["arms"]:
+        counts = chosen_lengths(arm)
+        if num_rounds := sum(counts):
+            lines.append(one_line(f"chosen length of a draft, {arm['name']} ({num_rounds} rounds):"))
+            lines += _bars(counts)
+    return lines
+
+
+def _bars(counts: Sequence[int]) -> list[str]:
+    lines = []
+    for length, count in enumerate(counts):
+        bar = "#" * max(round(BAR_WIDTH * count / max(counts)), int(count > 0))
+        lines.append(f"{length:>4}  {bar:<{BAR_WIDTH}}  {percent_text(count / sum(counts)):>5}")
     return lines
 
 

@@ -16,6 +16,7 @@ from localspec.cli.settings_in_force import settings_in_force
 from localspec.engine.interface import Engine
 from localspec.session.library import local_models
 from localspec.session.measurement import Measurement, OnProgress, measure
+from localspec.session.pacing_memory import PacingMemory
 from localspec.session.plain_text import one_line
 from localspec.session.rerun import Rerun, differences_now, make_rerun
 from localspec.session.run_comparison import compare_runs, comparison_record
@@ -36,7 +37,7 @@ def run_rerun(services: Services, word: str, is_forced: bool, is_kept: bool, is_
 
     async def work(engine: Engine, report: Report, watch: OnProgress) -> Measurement:
         await _say_differences(engine, rerun, report)
-        return await measure(engine, rerun.plan, watch, target_word=names[0].word)
+        return await measure(engine, rerun.plan, watch, target_word=names[0].word, learnt=PacingMemory())
 
     def compare(document: Record, console: Console) -> Record:
         if not document["workloads"]:

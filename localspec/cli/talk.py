@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
-from typing import cast
+from dataclasses import replace
 
 from localspec.catalog.found_model import FoundModel
 from localspec.cli.answer import PREFILL_PATIENCE_S, AnswerStream
@@ -17,15 +16,20 @@ from localspec.cli.heading import memory_texts, name_of
 from localspec.cli.interruption import Interruptions
 from localspec.cli.options import DEFAULT_MAX_TOKENS, ChatChoice
 from localspec.cli.screen import hidden_keys, notices_console, progress, results_console, say
+from localspec.cli.talk_drafting import CHOICES, DraftingChoice, usage
+from localspec.cli.talk_drafting import HELP as DRAFTING_HELP
+from localspec.cli.talk_input import read_line
 from localspec.engine.events import LoadProgress, ModelsLoaded
 from localspec.engine.interface import Engine
-from localspec.engine.values import Method, SpeculationSettings
+from localspec.engine.values import Method
 from localspec.errors import EngineDiedError, LocalspecError
+from localspec.methods import needs_draft
 from localspec.session.chat_continuation import Continued
 from localspec.session.chat_keeping import ChatKeeper
 from localspec.session.chat_record import models_record, tidy_title, unkept_chat
 from localspec.session.conversation import Answer, Conversation
 from localspec.session.draft_refusal import draft_refusal
+from localspec.session.earlier_answers import remembering_notice
 from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import (
     OnLoadProgress,
@@ -35,18 +39,16 @@ from localspec.session.loading import (
     load_models,
     reserve_bytes,
     sampling_settings,
-    speculation_settings,
 )
 from localspec.session.memory_use import check_use
+from localspec.session.pacing_memory import COLD, PacingKeeper, PacingMemory
 from localspec.session.plain_text import one_line
 from localspec.settings import Settings
 from localspec.store.chats import Chats
 from localspec.store.values import Record, StoredChat
 
-HELP = """\
-/on           draft again, in the way that was last in use
-/off          draft nothing
-/method NAME  off, draft or ngram
+HELP = f"""\
+{DRAFTING_HELP}
 /clear        forget the conversation; what comes then is another chat
 /title TEXT   call the chat something else in `localspec history`
 /save FILE    write the chat to a new file, as Markdown
@@ -80,8 +82,8 @@ class Talk:
         self._settings = settings
         self._is_forced = choice.is_forced
         self._memory: tuple[LoadPlan, ModelsLoaded] | None = None
-        self._method = method
-        self._last_method: Method = method if method != "off" else ("draft" if choice.draft else "ngram")
+        self._drafting = DraftingChoice(settings, method)
+        self._learnt = PacingKeeper(PacingMemory())
         self._system = choice.system or ""
         self._max_tokens = choice.max_tokens or DEFAULT_MAX_TOKENS
         turns = () if continued is None else continued.turns
@@ -115,6 +117,8 @@ class Talk:
             _say(f"{note.severity}: {note.text} {note.advice}")
         for line in (*memory.notes, *check_use(memory, loaded)):
             _say(one_line(line))
+        if is_first and self._drafting.speculation.remembers:
+            _say(one_line(remembering_notice()))
         if loaded.draft_failure:
             _say(f"The draft model is not in use: {loaded.draft_failure}")
 
@@ -133,15 +137,15 @@ class Talk:
             self._target,
             self._draft,
             memory.context,
-            self._speculation(self._method),
+            self._drafting.speculation,
             on_progress,
             memory.draft_context,
         )
-        return memory, loaded
+        return memory, replace(loaded, speculation=await self._learnt.recall(self._engine, loaded))
 
     def talk(self) -> None:
         """Answer line after line."""
-        while (line := _read_line(self._interruptions)) is not None:
+        while (line := read_line(self._interruptions)) is not None:
             text = line.strip()
             if text in ("/quit", "/exit"):
                 return
@@ -187,7 +191,7 @@ class Talk:
         # A prompt that is short is read before anybody could read the line on it.
         timer = asyncio.get_running_loop().call_later(PREFILL_PATIENCE_S, stream.show_prefill)
         try:
-            return await self._conversation.ask(text, hear, stream.note_prefill)
+            return await self._conversation.ask(text, hear, stream.note_prefill, self._learnt.observe)
         finally:
             timer.cancel()
 
@@ -207,13 +211,13 @@ class Talk:
         elif name == "/save":
             self._save(argument)
         elif name == "/off":
-            self._switch("off")
+            self._switch("method", "off")
         elif name == "/on":
-            self._switch(self._last_method)
-        elif name == "/method" and argument in ("off", "draft", "ngram"):
-            self._switch(cast(Method, argument))
-        elif name == "/method":
-            _say("There are three methods: off, draft and ngram.")
+            self._switch("method", self._drafting.last_method)
+        elif name[1:] in CHOICES:
+            self._switch(name[1:], argument)
+        elif name == "/forget":
+            self._forget()
         else:
             _say(f"There is no command {one_line(name)}. /help shows all.")
 
@@ -227,20 +231,26 @@ class Talk:
         if memory.plan is None and loaded.footprint is None:
             _say("It is not known; the log file says why.")
 
-    def _switch(self, method: Method) -> None:
-        state, refused = self._interruptions.run(
-            self._conversation.try_out(self._speculation(method), self._speculation(self._method))
-        )
+    def _switch(self, what: str, value: str) -> None:
+        if value not in CHOICES[what]:
+            _say(usage(what, self._drafting.now(what)))
+            return
+        wanted, before = self._drafting.changed(what, value), self._drafting.speculation
+        state, refused = self._interruptions.run(self._conversation.try_out(wanted.speculation, before))
         line = speculation_line(state, self._models[1])
         if refused:
-            hint = "" if method != "draft" or self._draft else " A chat that begins with --draft MODEL has one."
-            _say(f"{method} is not possible: {refused.rstrip('.')}.{hint} It stays as it was: {line}.")
+            lacks_draft = needs_draft((wanted.method,)) and not self._draft
+            hint = " A chat that begins with --draft MODEL has one." if lacks_draft else ""
+            _say(f"{value} is not possible: {refused.rstrip('.')}.{hint} It stays as it was: {line}.")
             return
-        self._method = method
+        self._drafting = wanted
         self._keeper.use(self._record())
-        if method != "off":
-            self._last_method = method
         _say(line)
+
+    def _forget(self) -> None:
+        self._learnt.forget()
+        self._interruptions.run(self._conversation.configure(self._drafting.speculation, COLD))
+        _say("What adaptive drafting has learnt with these models is forgotten.")
 
     def say_kept(self) -> None:
         """Say which chat is kept, if there is one."""
@@ -269,30 +279,8 @@ class Talk:
         return unkept_chat(self._record(), self._conversation.messages)
 
     def _record(self) -> Record:
-        return models_record(*self._models, self._settings, self._method, self._system, self._max_tokens)
-
-    def _speculation(self, method: Method) -> SpeculationSettings:
-        return speculation_settings(self._settings, method)
-
-
-def _read_line(interruptions: Interruptions) -> str | None:
-    """Return the next line of the input, or None at its end."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        with interruptions.allowed():
-            return sys.stdin.readline() or None
-    # Lets input() edit its line, and show again what was typed while keys were hidden.
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401
-    while True:
-        try:
-            with interruptions.allowed():
-                return input("> ")
-        except EOFError:
-            print()
-            return None
-        except KeyboardInterrupt:
-            print()
-            _say("Ctrl-D or /quit leaves.")
+        drafting = self._drafting
+        return models_record(*self._models, drafting.settings, drafting.method, self._system, self._max_tokens)
 
 
 def _say(text: str) -> None:

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from localspec.cli.screen import DASH, fits, print_table, say, table
 from localspec.metrics.statistics import Estimate
+from localspec.session.drafting_lines import drafting_lines
 from localspec.session.figures import milliseconds_number, number_text, percent_text, rate_span, speed_unit
 from localspec.session.plain_text import one_line
 from localspec.session.run_figures import estimate_of
@@ -26,10 +27,12 @@ def show_workload(workload: Record, console: Console) -> None:
     if not any(arm.get("has_run") for arm in workload["arms"]):
         say(console, NOTHING_MEASURED)
         return
-    wide = _grid(workload, is_narrow=False)
-    print_table(console, wide if fits(console, wide) else _grid(workload, is_narrow=True))
+    grids = [_grid(workload, narrowing) for narrowing in range(4)]
+    print_table(console, next((grid for grid in grids if fits(console, grid)), grids[-1]))
     for sentence in workload.get("sentences") or ([workload["summary"]] if workload.get("summary") else []):
         say(console, one_line(sentence))
+    for line in drafting_lines(workload):
+        say(console, line, indent=2)
     for remark in remarks(workload):
         say(console, one_line(remark), indent=2)
 
@@ -88,7 +91,14 @@ def below(text: str) -> str:
     return text.replace(" (", "\n(").replace(", ", ",\n")
 
 
-def _grid(workload: Record, is_narrow: bool) -> Table:
+def _narrowed(text: str, narrowing: int) -> str:
+    if not narrowing:
+        return text
+    return below(text).replace(" to ", " to\n") if narrowing > 2 else below(text)
+
+
+def _grid(workload: Record, narrowing: int) -> Table:
+    """Return the table; 1 breaks cells before intervals, 2 also the names of rows, 3 also the intervals."""
     arms: list[Record] = workload["arms"]
     grid = table("", *(one_line(arm["name"]) for arm in arms))
     rows = ((f"{speed_title()} ({speed_unit()})", _rate), *_ROWS)
@@ -96,7 +106,8 @@ def _grid(workload: Record, is_narrow: bool) -> Table:
         rows = (("complete runs", lambda arm: str(arm.get("num_trials") or 0)), *rows)
     for name, cell in rows:
         cells = [cell(arm) if arm.get("has_run") else DASH for arm in arms]
-        grid.add_row(name, *(below(text) if is_narrow else text for text in cells))
+        label = name.replace(" (", "\n(") if narrowing > 1 and len(name) > 14 else name
+        grid.add_row(label, *(_narrowed(text, narrowing) for text in cells))
     return grid
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from localspec.metrics.pacing import NO_PACING, PacingStats, pacing_of
+
 if TYPE_CHECKING:
     from localspec.engine.events import RoundFinished
     from localspec.engine.values import DraftStop
@@ -73,6 +75,8 @@ class SpeculationStats:
     draft_stops: Mapping[DraftStop, int] = field(default_factory=dict)
     """Rounds by the reason for which the draft ended."""
     by_drafter: Mapping[str, DrafterShare] = field(default_factory=dict)
+    pacing: PacingStats = NO_PACING
+    """What adaptive drafting chose and expected."""
 
     @property
     def acceptance_rate(self) -> float | None:
@@ -154,6 +158,7 @@ class SpeculationStats:
                 name: self.by_drafter.get(name, DrafterShare()) + other.by_drafter.get(name, DrafterShare())
                 for name in (*self.by_drafter, *(name for name in other.by_drafter if name not in self.by_drafter))
             },
+            pacing=self.pacing + other.pacing if other.pacing.num_rounds else self.pacing,
         )
 
 
@@ -196,6 +201,7 @@ def _one_round(round_: RoundFinished) -> SpeculationStats:
         accepted_lengths=(0,) * num_accepted + (1,) if has_drafts else (),
         draft_stops={round_.draft_stop: 1},
         by_drafter={round_.drafter: share} if round_.drafter else {},
+        pacing=pacing_of(round_),
     )
 
 

@@ -9,7 +9,7 @@ from localspec.catalog.workloads import Prompt, Workload
 from localspec.engine.requests import Generate
 from localspec.engine.values import Message, Method, SamplingSettings, SpeculationSettings
 from localspec.errors import UsageError
-from localspec.methods import settings_read_by
+from localspec.methods import needs_draft, settings_read_by
 
 BASELINE_NAME = "off"
 
@@ -96,6 +96,17 @@ def prompt_case(prompt: Prompt) -> PromptCase:
 def prompt_cases(workload: Workload) -> tuple[PromptCase, ...]:
     """Return a workload's prompts as conversations."""
     return tuple(prompt_case(prompt) for prompt in workload.prompts)
+
+
+def check_methods(methods: Sequence[str], draft: str | None) -> None:
+    """Refuse methods that need a draft model where none is named.
+
+    Raises:
+        UsageError: with what to do.
+    """
+    if needs_draft(methods) and draft is None:
+        which = "Drafting with a model" if "draft" in methods else "A cascade"
+        raise UsageError(f"{which} needs a model.", "Give one with --draft MODEL, or use --method ngram.")
 
 
 def check_arms(arms: Sequence[Arm]) -> None:

@@ -10,6 +10,7 @@ from localspec.catalog.found_model import FoundModel
 from localspec.engine.values import Message, Method
 from localspec.session.conversation import Answer
 from localspec.session.hashing import remembered_sha256
+from localspec.session.trial_record import drafters_record
 from localspec.settings import Flags, Settings
 from localspec.store.values import ChatSummary, Record, StoredChat, StoredMessage
 
@@ -96,6 +97,10 @@ def figures_record(answer: Answer) -> Record:
         "method": None if state is None else state.method,
         "drafter": None if state is None else state.drafter,
         "n_max": None if state is None else state.settings.n_max,
+        "pacing": None if state is None else state.settings.pacing,
+        "verification": None if state is None else state.settings.verification,
+        "resting_share": stats.pacing.resting_share,
+        "by_drafter": drafters_record(stats),
         "reason": None if state is None else state.reason,
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from localspec.engine.events import Configured, Event
@@ -18,6 +18,7 @@ from localspec.engine.interface import Engine, last_event
 from localspec.engine.requests import Configure
 from localspec.engine.values import SamplingSettings, SpeculationState
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
+from localspec.methods import is_adaptive
 from localspec.session.arms import Arm, PromptCase, check_arms
 from localspec.session.outcome import (
     ComparisonFailed,
@@ -26,6 +27,7 @@ from localspec.session.outcome import (
     comparison_notes,
     evaluate_arm,
 )
+from localspec.session.pacing_memory import COLD
 from localspec.session.same_text import SameText, compare_text, first_difference, must_be_same, unexplained, worst
 from localspec.session.trial import Trial, run_trial
 
@@ -89,6 +91,7 @@ async def run_comparison(
     warmup_tokens: int = 16,
     bootstrap_seed: int = 1,
     half_width: float | None = None,
+    pacing_state: str = COLD,
 ) -> ComparisonResult:
     """Compare arms on loaded models; pair i takes prompt i mod len(prompts).
 
@@ -99,6 +102,7 @@ async def run_comparison(
         warmup_tokens: cap of the unmeasured run of each arm before the first pair; 0 for none.
         half_width: end after the pair with which every speedup's Estimate.half_width is at most this; the result's
             num_pairs are then those that were run. None runs all pairs.
+        pacing_state: what each run of an arm with adaptive lengths begins with; COLD knows nothing.
 
     Raises:
         UsageError: there is nothing to compare or run.
@@ -110,7 +114,7 @@ async def run_comparison(
     if not prompts:
         raise UsageError(f"The workload {workload_name} has no prompts.", "Choose another one.")
     check_extent(num_pairs, max_tokens)
-    run = _Run(engine, workload_name, arms, sampling, num_pairs, on_progress)
+    run = _Run(engine, workload_name, arms, sampling, num_pairs, on_progress, pacing_state)
     try:
         await run.warm_up(prompts[0], min(warmup_tokens, max_tokens), ignore_eog)
         await run.measure(prompts, max_tokens, ignore_eog, half_width, bootstrap_seed)
@@ -136,8 +140,10 @@ class _Run:
         sampling: SamplingSettings,
         num_pairs: int,
         on_progress: OnProgress,
+        pacing_state: str,
     ) -> None:
         self._engine = engine
+        self._pacing_state = pacing_state
         self._workload_name = workload_name
         self._arms = tuple(arms)
         self._sampling = sampling
@@ -233,11 +239,17 @@ class _Run:
 
     async def _switch_to(self, arm: Arm) -> bool:
         """Put an arm in force and return whether the engine really does what it asks."""
-        if self._current is arm:
+        learns = is_adaptive(arm.speculation.method, arm.speculation.pacing)
+        # What a run has learnt must not help the next one.
+        if self._current is arm and not learns:
             return True
         self._current = None
+        state = self._pacing_state if learns else ""
         try:
-            answer = await last_event(self._engine, Configure(self._engine.next_id(), arm.speculation))
+            # An answer that was kept would be copied by the next run, which gives the same one.
+            speculation = replace(arm.speculation, remembers=False)
+            request = Configure(self._engine.next_id(), speculation, pacing_state=state)
+            answer = await last_event(self._engine, request)
         except EngineDiedError:
             raise
         except LocalspecError as error:

@@ -91,13 +91,16 @@ class Conversation:
             self._turns += (question, Message("assistant", answer.text))
         return answer
 
-    async def configure(self, speculation: SpeculationSettings) -> Configured:
+    async def configure(self, speculation: SpeculationSettings, pacing_state: str = "") -> Configured:
         """Change how tokens are drafted from the next answer on.
+
+        `pacing_state` replaces what adaptive drafting has learnt; empty leaves it.
 
         Raises:
             LocalspecError: the engine refused.
         """
-        answer = await last_event(self._engine, Configure(id=self._engine.next_id(), speculation=speculation))
+        request = Configure(self._engine.next_id(), speculation, pacing_state=pacing_state)
+        answer = await last_event(self._engine, request)
         if not isinstance(answer, Configured):
             raise EngineDiedError("The engine gave no answer to the change.", "Try again.")
         return answer

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from localspec.methods import is_adaptive, longest_draft, settings_read_by
+
+if TYPE_CHECKING:
+    from localspec.metrics.pacing import PacingStats
 
 _USUAL: dict[str, object] = {
     "n_min": 0,
@@ -76,3 +79,17 @@ def drafter_phrase(drafter: str, method: str, n_max: int, pacing: str = "fixed",
     else:
         text = f"{drafter}, n_max {n_max}"
     return text if verification == "exact" else f"{text}, {verification}"
+
+
+def resting_phrase(pacing: PacingStats) -> str:
+    """Return why adaptive drafting rests, such as `resting: acceptance 0.31, needs 0.58 here`; empty where it does not.
+
+    Args:
+        pacing: of an answer; what counts is its end.
+    """
+    last = pacing.last
+    if last is None or not last.is_resting:
+        return ""
+    if last.needed >= 1.0:
+        return "resting: drafts cost too much here, whatever is accepted"
+    return f"resting: acceptance {last.acceptance:.2f}, needs {last.needed:.2f} here"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from localspec.session.drafting_text import drafter_phrase
 from localspec.session.figures import milliseconds_text, percent_text, speed_text
 from localspec.session.plain_text import one_line
 from localspec.store.values import StoredMessage
@@ -35,7 +36,8 @@ def kept_line(message: StoredMessage) -> str:
         parts.append(f"acceptance {percent_text(acceptance)}")
     if isinstance(is_on, bool):
         drafter, reason = str(figures.get("drafter") or ""), str(figures.get("reason") or "")
-        parts.append(state_text(is_on, drafter, _whole(figures.get("n_max")), reason))
+        how = (str(figures.get(name) or "") for name in ("method", "pacing", "verification"))
+        parts.append(state_text(is_on, drafter, _whole(figures.get("n_max")), reason, *how))
     if ending := _KEPT_ENDINGS.get(message.finish_reason, ""):
         parts.append(ending)
     return one_line(" | ".join(parts))
@@ -49,10 +51,13 @@ def moment_text(at: str) -> str:
         return one_line(at)
 
 
-def state_text(is_on: bool, drafter: str, n_max: int, reason: str) -> str:
+def state_text(
+    is_on: bool, drafter: str, n_max: int, reason: str, method: str = "", pacing: str = "", verification: str = ""
+) -> str:
     """Return whether speculation is on, and with what, or why not, in short."""
     if is_on:
-        return one_line(f"speculation ON ({_shortened(drafter)}, n_max {n_max})")
+        how = drafter_phrase(_shortened(drafter), method, n_max, pacing, verification or "exact")
+        return one_line(f"speculation ON ({how})")
     return one_line(f"speculation OFF ({_shortened(reason) or 'switched off'})")
 
 

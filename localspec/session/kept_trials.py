@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from localspec.engine.events import EmittedToken, RoundFinished
-from localspec.engine.values import SamplingSettings, SpeculationState
+from localspec.engine.values import Beliefs, SamplingSettings, SpeculationState
 from localspec.metrics.latency import GapPercentiles, Latency
 from localspec.metrics.speculation import fold_rounds
 from localspec.session.arms import Arm
@@ -101,7 +102,7 @@ def _round(index: int, columns: Record, state: SpeculationState) -> RoundFinishe
     return RoundFinished(
         id=0,
         index=index,
-        drafter=state.drafter,
+        drafter=_at(columns, "drafter", index) or state.drafter,
         drafted=(-1,) * columns["drafted"][index],
         num_accepted=num_accepted,
         num_discarded=columns["num_discarded"][index],
@@ -116,4 +117,28 @@ def _round(index: int, columns: Record, state: SpeculationState) -> RoundFinishe
         total_s=columns["total_s"][index],
         at_s=columns["at_s"][index],
         n_past=columns["n_past"][index],
+        match_length=_at(columns, "match_length", index) or 0,
+        beliefs=_beliefs(columns, index, state),
     )
+
+
+def _beliefs(columns: Record, index: int, state: SpeculationState) -> Beliefs | None:
+    if _at(columns, "expected_tokens", index) is None:
+        return None
+    return Beliefs(
+        drafter=_at(columns, "drafter", index) or state.drafter,
+        limit=columns["drafted"][index],
+        expected_tokens=columns["expected_tokens"][index],
+        expected_s=columns["expected_s"][index],
+        plain_s=columns["plain_s"][index],
+        acceptance=columns["acceptance"][index],
+        needed=columns["needed"][index],
+        is_resting=bool(columns["is_resting"][index]),
+        is_exploring=bool(columns["is_exploring"][index]),
+    )
+
+
+def _at(columns: Record, name: str, index: int) -> Any:
+    """Return what a round has in a column; None where its release did not keep that."""
+    column = columns.get(name)
+    return column[index] if column else None

@@ -57,6 +57,12 @@ def speculation_settings(settings: Settings, method: Method) -> SpeculationSetti
     return SpeculationSettings(**{**own, "method": method})
 
 
+def measured_speculation(settings: Settings) -> SpeculationSettings:
+    """Return the draft group for arms of a comparison, which copy from no earlier answers: those of the runs before
+    would be the same ones."""
+    return replace(speculation_settings(settings, "off"), remembers=False)
+
+
 def context_notes(loaded: ModelsLoaded) -> tuple[Note, ...]:
     """Return a note for each loaded model whose context is longer than it was trained for."""
     from localspec.planning.notes import context_note

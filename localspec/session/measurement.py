@@ -14,6 +14,7 @@ from localspec.engine.interface import Engine
 from localspec.engine.values import ContextSettings, DeviceInfo, SamplingSettings
 from localspec.errors import EngineDiedError, LocalspecError
 from localspec.hardware.throttling import ClockReading, read_clock, was_throttled
+from localspec.methods import is_adaptive
 from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.notes import Note
 from localspec.session.arms import Arm, prompt_cases
@@ -25,6 +26,7 @@ from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import context_notes, load_models
 from localspec.session.memory_use import check_use, memory_record
 from localspec.session.outcome import ComparisonFailed, ComparisonInterrupted, ComparisonResult
+from localspec.session.pacing_memory import COLD, PacingMemory
 from localspec.session.records import Record, bench_record, device_record, model_record, settings_record
 
 
@@ -55,6 +57,8 @@ class MeasurementPlan:
     """Load even what the memory plan says would not fit."""
     half_width: float | None = None
     """End a workload early, after the pair with which half of every speedup's interval is at most this share of it."""
+    is_tuned: bool = False
+    """Arms with adaptive lengths begin each run with what earlier answers taught, not cold."""
 
     def sampling_for(self, workload: Workload) -> SamplingSettings:
         """Return the sampling with the temperature that is in force for a workload."""
@@ -97,6 +101,16 @@ class Measurement:
     """How the models were placed, and why."""
     memory_notes: tuple[str, ...] = ()
     """What is not as it was asked for, and where the models take other memory than planned."""
+    pacing_state: str = COLD
+    """What each run with adaptive lengths begins with."""
+
+    @property
+    def pacing_start(self) -> str:
+        """`cold` or `tuned`; empty where no length is adaptive."""
+        arms = [arm.speculation for arm in self.plan.arms]
+        if not any(is_adaptive(speculation.method, speculation.pacing) for speculation in arms):
+            return ""
+        return "cold" if self.pacing_state == COLD else "tuned"
 
     @property
     def context_notes(self) -> tuple[Note, ...]:
@@ -121,6 +135,7 @@ async def measure(
     on_progress: OnProgress,
     read_clock: Callable[[], ClockReading] = read_clock,
     target_word: str = "",
+    learnt: PacingMemory | None = None,
 ) -> Measurement:
     """Carry out a plan. Cancelling the task after the models are loaded ends it early with what was measured.
 
@@ -130,6 +145,7 @@ async def measure(
         on_progress: hears how far it is.
         read_clock: the processor's, before and after.
         target_word: what the user calls the target by; empty for its path.
+        learnt: what adaptive drafting has learnt earlier, for a plan that begins with it.
 
     Raises:
         UsageError: the plan measures nothing.
@@ -160,7 +176,7 @@ async def measure(
     )
     if plan.draft is not None and loaded.draft is None:
         raise draft_refusal(target_word or str(plan.target), loaded.draft_failure)
-    return await measure_loaded(engine, plan, examination, loaded, memory, on_progress, read_clock)
+    return await measure_loaded(engine, plan, examination, loaded, memory, on_progress, read_clock, learnt)
 
 
 async def measure_loaded(
@@ -171,6 +187,7 @@ async def measure_loaded(
     memory: LoadPlan,
     on_progress: OnProgress,
     read_clock: Callable[[], ClockReading] = read_clock,
+    learnt: PacingMemory | None = None,
 ) -> Measurement:
     """Carry out a plan on its models, which are loaded already. Cancelling ends it early with what was measured.
 
@@ -182,17 +199,31 @@ async def measure_loaded(
         memory: how it was placed.
         on_progress: hears how far it is.
         read_clock: the processor's, before and after.
+        learnt: what adaptive drafting has learnt earlier, for a plan that begins with it.
 
     Raises:
         LocalspecError: nothing could be measured.
     """
     memory_notes = (*memory.notes, *check_use(memory, loaded))
+    state = learnt.find(loaded.target, loaded.draft) if plan.is_tuned and learnt is not None else ""
     hashes = (
         await _hash(plan, plan.target, on_progress),
         await _hash(plan, plan.draft if loaded.draft is not None else None, on_progress),
     )
     before = read_clock()
-    opening = Measurement(plan, examination, loaded, hashes, (), (before, before), False, None, memory, memory_notes)
+    opening = Measurement(
+        plan,
+        examination,
+        loaded,
+        hashes,
+        (),
+        (before, before),
+        is_interrupted=False,
+        failure=None,
+        memory=memory,
+        memory_notes=memory_notes,
+        pacing_state=state or COLD,
+    )
     results: list[ComparisonResult] = []
     is_interrupted = False
     failure: LocalspecError | None = None
@@ -252,6 +283,7 @@ def measurement_record(measurement: Measurement) -> Record:
             warmup_tokens=plan.warmup_tokens,
             draft=loaded.draft,
             arms=plan.arms,
+            pacing_start=measurement.pacing_start,
         ),
         results=measurement.results,
         is_interrupted=measurement.is_interrupted,
@@ -290,6 +322,7 @@ async def _compare(engine: Engine, opening: Measurement, index: int, on_progress
         ignore_eog=plan.ignore_eog,
         warmup_tokens=plan.warmup_tokens,
         half_width=plan.half_width,
+        pacing_state=opening.pacing_state,
     )
 
 

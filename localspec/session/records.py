@@ -15,7 +15,7 @@ from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm
 from localspec.session.outcome import ArmResult, ComparisonResult
 from localspec.session.same_text import SameText
-from localspec.session.trial_record import trial_record
+from localspec.session.trial_record import drafters_record, pacing_record, trial_record
 from localspec.session.verdict import arm_sentence, is_reliable, summary_sentence, verdict_sentences
 from localspec.store.values import StoredRun
 
@@ -120,6 +120,7 @@ def settings_record(
     bootstrap_seed: int = 1,
     draft: ModelInfo | None = None,
     arms: Sequence[Arm] = (),
+    pacing_start: str = "",
 ) -> Record:
     """Return every setting in force. What llama.cpp may have changed is read back from the loaded target."""
     return {
@@ -132,6 +133,7 @@ def settings_record(
         "warmup_tokens": warmup_tokens,
         "bootstrap_seed": bootstrap_seed,
         "draft_context": _in_force(draft) if draft is not None else None,
+        "pacing_start": pacing_start or None,
         "speculation": {arm.name: asdict(arm.speculation) for arm in arms},
     }
 
@@ -191,10 +193,8 @@ def arm_record(result: ArmResult, comparison: ComparisonResult) -> Record:
         "acceptance_by_position": list(stats.acceptance_by_position),
         "conditional_acceptance_by_position": list(stats.conditional_acceptance_by_position),
         "draft_stops": dict(stats.draft_stops),
-        "by_drafter": {
-            name: {**asdict(share), "acceptance_rate": share.acceptance_rate}
-            for name, share in stats.by_drafter.items()
-        },
+        "by_drafter": drafters_record(stats),
+        "pacing_stats": pacing_record(stats),
         "draft_s": stats.draft_s,
         "verify_s": stats.verify_s,
         "sample_s": stats.sample_s,

@@ -18,7 +18,8 @@ _TRIAL_COLUMNS = (
 
 _ROUND_COLUMNS = (
     *("drafted", "accepted", "emitted", "num_cut", "num_discarded", "n_past", "at_s", "draft_s", "verify_s"),
-    *("sample_s", "total_s"),
+    *("sample_s", "total_s", "drafter", "match_length", "expected_tokens", "expected_s", "acceptance", "needed"),
+    *("is_resting", "is_exploring"),
 )
 
 COLUMNS = ("run", "workload", "arm", "method", *_TRIAL_COLUMNS, "round", *_ROUND_COLUMNS)

@@ -9,6 +9,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from localspec.session.drafting_lines import drafting_lines
 from localspec.session.records import Record
 from localspec.session.reporting.canvas import svg_of
 from localspec.session.reporting.palette import ArmColour, arm_colours, style_rules
@@ -66,6 +67,8 @@ class WorkloadSection:
     sentences: tuple[Sentence, ...]
     notes: tuple[str, ...]
     arms: NumberTable
+    drafting: tuple[str, ...]
+    """Who drafted what, and what adaptive drafting chose."""
     pictures: tuple[ShownPicture, ...]
 
 
@@ -159,6 +162,7 @@ def _run_section(run: ReportRun, colours: Mapping[str, ArmColour]) -> RunSection
                 sentences=sentences(workload),
                 notes=workload_notes(workload),
                 arms=arm_grid(workload),
+                drafting=tuple(map(clean, drafting_lines(workload))),
                 pictures=_shown(workload_pictures(workload, colours), f"{prefix}w{place}"),
             )
             for place, workload in enumerate(objects(document, "workloads"))

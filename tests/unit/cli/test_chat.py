@@ -48,13 +48,13 @@ def test_a_pipe_is_answered_line_by_line(talk: Talk) -> None:
     assert code == 0
     assert out == "one two three \nfour \n"
     assert "3 tokens" in err
-    assert "speculation ON (ngram, n_max 4)" in err
+    assert "speculation ON (auto: auto, up to 16)" in err
 
 
 def test_what_is_loaded_is_named_by_its_files(talk: Talk, model: Path) -> None:
     draft = model.with_name("small.gguf")
     draft.write_bytes(b"GGUF")
-    _, _, err = talk("", "--draft", str(draft))
+    _, _, err = talk("", "--draft", str(draft), "--method", "draft")
     assert "target model.gguf (F16), draft small.gguf (F16), context 256 | speculation ON (draft" in err
 
 
@@ -75,10 +75,11 @@ def test_switching(talk: Talk, model: Path) -> None:
         "/off\nhello\n/on\n/method ngram\n/method magic\n/quit\nnever\n", "--draft", str(model), engine=engine
     )
     assert code == 0
+    assert [one.speculation.method for one in engine.requests if isinstance(one, LoadModels)] == ["auto"]
     methods = [request.speculation.method for request in engine.requests if isinstance(request, Configure)]
-    assert methods == ["off", "draft", "ngram"]
+    assert methods == ["off", "auto", "ngram"]
     assert "speculation OFF (the method is off)" in err
-    assert "There are three methods" in err
+    assert "/method takes off, draft, ngram, suffix, cascade or auto; now it is ngram." in err
     assert len([request for request in engine.requests if isinstance(request, Generate)]) == 1
 
 
@@ -88,14 +89,14 @@ def test_a_method_that_is_not_possible_changes_nothing(command: str, talk: Talk)
     _, _, err = talk(f"{command}\nhello\n", engine=engine)
     assert "draft is not possible: there is no draft model. A chat that begins with --draft MODEL has one." in err
     assert "It stays as it was: speculation O" in err
-    assert [method for method, _ in engine.generated] == ["ngram"]
+    assert [method for method, _ in engine.generated] == ["auto"]
 
 
 def test_on_says_why_it_stays_off(talk: Talk) -> None:
     engine = EchoEngine()
-    engine.scripts = {"ngram": ArmScript(off_reason="the memory is recurrent")}
+    engine.scripts = {"auto": ArmScript(off_reason="the memory is recurrent")}
     _, _, err = talk("/off\n/on\nhello\n", engine=engine)
-    assert "ngram is not possible: the memory is recurrent. It stays as it was: speculation OFF (the method" in err
+    assert "auto is not possible: the memory is recurrent. It stays as it was: speculation OFF (the method" in err
 
 
 def test_without_drafts_there_is_no_acceptance(talk: Talk) -> None:
@@ -130,7 +131,7 @@ def test_a_draft_that_is_lost_later_is_told_in_short(talk: Talk, model: Path) ->
 
     engine = LosingEngine()
     engine.needs_draft = False
-    code, out, err = talk("first\nsecond\n", "--draft", str(model), engine=engine)
+    code, out, err = talk("first\nsecond\n", "--draft", str(model), "--method", "draft", engine=engine)
     assert (code, out.endswith("second \n")) == (0, True)
     assert f"The draft model is not in use: Cannot read {model}: it is damaged" in err
     status = next(line for line in err.splitlines() if line.startswith("1 tokens"))

@@ -33,7 +33,7 @@ def test_the_demo_makes_its_models_and_measures(capsys: pytest.CaptureFixture[st
         ("chat", False),
         ("story", False),
     ]
-    assert [arm["name"] for arm in document["workloads"][0]["arms"]] == ["off", "draft", "ngram"]
+    assert [arm["name"] for arm in document["workloads"][0]["arms"]] == ["off", "draft", "ngram", "auto"]
     assert [entry["temperature"] for entry in document["workloads"]] == [0, 0, 0.8]
     assert "making SmolLM2-135M F16 (once)" in captured.err
     assert "take three or more" in captured.err
@@ -60,7 +60,8 @@ def test_without_the_model_the_demo_says_how_to_get_it(
 
 @pytest.mark.model
 def test_a_real_model_from_a_real_command_line() -> None:
-    arguments = ["bench", str(find_smollm2()), "--workload", "quote", "--pairs", "1", "--max-tokens", "12", "--json"]
+    arguments = ["bench", str(find_smollm2()), "--method", "ngram", "--workload", "quote"]
+    arguments += ["--pairs", "1", "--max-tokens", "12", "--json"]
     result = subprocess.run(
         [sys.executable, "-m", "localspec", *arguments], capture_output=True, text=True, timeout=110, check=False
     )

@@ -103,10 +103,10 @@ def test_a_chat_is_kept_with_figures_and_models(command: Command, store: Path, m
     assert [message.content for message in chat.messages] == ["one two three", "one two three ", "four", "four "]
     assert [message.finish_reason for message in chat.messages] == ["", "stop", "", "stop"]
     figures = chat.messages[1].figures
-    assert figures is not None and figures["tokens"] == 3 and figures["drafter"] == "ngram"
+    assert figures is not None and figures["tokens"] == 3 and (figures["drafter"], figures["method"]) == ("auto", "auto")
     assert chat.models["target"]["path"] == str(model)
     assert chat.models["settings"]["draft"]["n_max"] == 3
-    assert (chat.models["system"], chat.models["method"]) == ("Be kind.", "ngram")
+    assert (chat.models["system"], chat.models["method"]) == ("Be kind.", "auto")
 
 
 def test_nothing_is_kept_if_that_is_wished(command: Command, store: Path, model: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_chat_is_continued(command: Command, store: Path, model: Path) -> None
 
 def test_the_same_draft_is_loaded_again(command: Command, model: Path, store: Path) -> None:
     draft = put(model.with_name("small.gguf"))
-    command("chat", str(model), "--draft", str(draft), said="a\n")
+    command("chat", str(model), "--draft", str(draft), "--method", "draft", said="a\n")
     engine = EchoEngine()
     command("chat", "--continue", said="b\n", engine=engine)
     load = next(request for request in engine.requests if isinstance(request, LoadModels))
@@ -326,18 +326,18 @@ def test_the_same_draft_is_loaded_again(command: Command, model: Path, store: Pa
     without = EchoEngine()
     command("history", "continue", "1", "--draft", "none", said="c\n", engine=without)
     load = next(request for request in without.requests if isinstance(request, LoadModels))
-    assert (load.draft_path, load.speculation.method) == ("", "ngram")
+    assert (load.draft_path, load.speculation.method) == ("", "auto")
     assert kept(store).models["draft"] is None
 
 
 def test_a_draft_that_is_gone_is_said(command: Command, model: Path) -> None:
     draft = put(model.with_name("gone_draft.gguf"))
-    command("chat", str(model), "--draft", str(draft), said="a\n")
+    command("chat", str(model), "--draft", str(draft), "--method", "cascade", said="a\n")
     draft.unlink()
     code, out, err = command("chat", "--continue", said="b\n")
     assert (code, out) == (0, "b \n")
     assert f"note: The draft of this chat is not here any more: {draft}." in err
-    assert "speculation ON (ngram" in err
+    assert "speculation ON (auto" in err
 
 
 def test_a_draft_that_cannot_be_used_any_more_is_refused(command: Command, store: Path, model: Path) -> None:

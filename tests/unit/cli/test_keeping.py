@@ -39,7 +39,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def bench(model: Path, *arguments: str, engine: EchoEngine | None = None) -> int:
-    words = ["bench", str(model), "--workload", "chat", "--pairs", "1", "--max-tokens", "6", *arguments]
+    words = ["bench", str(model), "--workload", "chat", "--pairs", "1", "--max-tokens", "6", "--method", "ngram", *arguments]
     return run(words, Services(make_engine=lambda: engine or EchoEngine()))
 
 

@@ -299,7 +299,7 @@ def test_a_rerun_of_what_is_gone_measures_nothing(
 def test_bench_warns_when_it_is_slower_than_before(
     command: Command, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("bench", model, "--workload", "chat", "--max-tokens", "12")
+    words = ("bench", model, "--method", "ngram", "--workload", "chat", "--max-tokens", "12")
     assert command(*words, engine=EchoEngine()) == 0
     assert "warning:" not in capsys.readouterr().err
     assert command(*words, engine=EchoEngine()) == 0
