@@ -9,10 +9,12 @@ from dataclasses import replace
 
 from textual import work
 from textual.app import App
+from textual.events import Event, Paste
 from textual.reactive import var
 from textual.theme import Theme
 
 from localspec.errors import LocalspecError, SettingsError
+from localspec.session.plain_text import printable
 from localspec.settings import Settings
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices
@@ -52,6 +54,16 @@ class ConfiguredApp(App[int]):
         """Say what went wrong, and what to do about it."""
         text = error.message if not error.hint else f"{error.message}\n{error.hint}"
         self.notify(str(plain(text)), severity="error", timeout=10, markup=False)
+
+    async def on_event(self, event: Event) -> None:
+        """Let nothing be pasted that a terminal would obey when it is shown."""
+        if isinstance(event, Paste):
+            event.text = printable(event.text)
+        await super().on_event(event)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text, without what a terminal would obey: it may be a model's, and is pasted somewhere."""
+        super().copy_to_clipboard(printable(text))
 
     def show_theme(self, wanted: str) -> None:
         """Show a theme without keeping it.

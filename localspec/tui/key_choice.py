@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from localspec.errors import SettingsError
+from localspec.session.plain_text import one_line
 from localspec.tui.key_map import KeyedAction, check_keys, remapped
 from localspec.tui.key_names import key_text
 from localspec.tui.plain import MUTED
@@ -78,7 +79,9 @@ def key_rows(choice: KeyChoice, words: str) -> list[KeyRow]:
 
 
 def _row(action: KeyedAction, is_changed: bool) -> Content:
-    keys = " ".join(key_text({}, "", key) for key in action.keys)
+    keys = one_line(" ".join(key_text({}, "", key) for key in action.keys))
     padding = " " * max(1, _KEYS_WIDTH - cell_len(keys))
     mark = "*" if is_changed else " "
-    return Content.assemble(f"{mark} ", (keys, "bold"), padding, action.words, (f"  {action.id}", MUTED))
+    return Content.assemble(
+        f"{mark} ", (keys, "bold"), padding, one_line(action.words), (f"  {one_line(action.id)}", MUTED)
+    )

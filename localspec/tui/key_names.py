@@ -44,7 +44,7 @@ def key_text(keys: Mapping[str, str], name: str, usual: str) -> str:
         usual: its usual key.
     """
     *modifiers, key = keys.get(name, usual).partition(",")[0].split("+")
-    shown = format_key(key)
+    shown = format_key(key) if key.isprintable() else ""
     others = [modifier for modifier in modifiers if modifier != "ctrl"]
     return "+".join([*others, f"^{shown}" if "ctrl" in modifiers else shown])
 

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from localspec.errors import LocalspecError
-from localspec.tui.plain import plain
+from localspec.tui.plain import plain, plain_line
 
 
 class ChatSave(ModalScreen[Path | None]):
@@ -34,7 +34,7 @@ class ChatSave(ModalScreen[Path | None]):
     def compose(self) -> ComposeResult:
         """Yield the line."""
         with Vertical(id="save", classes="panel"):
-            yield Input(self._name, id="name", compact=True)
+            yield Input(plain_line(self._name or "").plain, id="name", compact=True)
             yield Static("Enter writes the chat as Markdown, esc leaves.", id="note", markup=False, classes="muted")
 
     def on_mount(self) -> None:

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from localspec.errors import LocalspecError, UsageError
-from localspec.tui.plain import plain
+from localspec.tui.plain import plain, plain_line
 
 Answer = TypeVar("Answer")
 
@@ -30,7 +30,7 @@ class CompareDialog(ModalScreen[Answer | None], Generic[Answer]):
     def compose(self) -> ComposeResult:
         """Yield the frame around the fields."""
         with VerticalScroll(classes="dialog", can_focus=False) as box:
-            box.border_title = self.HEADING
+            box.border_title = plain_line(self.HEADING)
             box.border_subtitle = "ctrl+s accepts, esc cancels"
             yield from self.compose_fields()
             yield Static("", classes="wrong", markup=False)
@@ -75,7 +75,10 @@ class CompareDialog(ModalScreen[Answer | None], Generic[Answer]):
 def field(label: str, name: str, value: str) -> Horizontal:
     """Return a line with a label and an entry of that name."""
     return Horizontal(
-        Label(label, markup=False), Input(value, id=f"field-{name}", compact=True), classes="field", id=f"row-{name}"
+        Label(label, markup=False),
+        Input(plain_line(value).plain, id=f"field-{name}", compact=True),
+        classes="field",
+        id=f"row-{name}",
     )
 
 

@@ -11,6 +11,7 @@ from textual.widgets.selection_list import Selection
 
 from localspec.catalog.workloads import Workload
 from localspec.errors import UsageError
+from localspec.session.plain_text import printable
 from localspec.tui.compare_choice import CompareChoice
 from localspec.tui.plain import plain_line
 from localspec.tui.screens.compare_dialog import CompareDialog
@@ -40,7 +41,7 @@ class CompareText(CompareDialog[CompareChoice]):
             )
         )
         yield Static("or a prompt of your own, which then counts alone:", classes="hint", markup=False)
-        yield TextArea(self._choice.prompt, tab_behavior="focus")
+        yield TextArea(printable(self._choice.prompt), tab_behavior="focus")
 
     def read(self) -> CompareChoice:
         """Return the choice with other texts."""

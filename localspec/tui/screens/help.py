@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from localspec.session.plain_text import one_line
 from localspec.tui.plain import MUTED
 
 
@@ -79,7 +80,7 @@ def _table(rows: list[tuple[str, str]], width: int) -> Content:
     lines = []
     for keys, words in rows:
         padding = " " * (width - cell_len(keys))
-        lines.append(Content.assemble(padding, (keys, "bold"), "  ", (words, MUTED)))
+        lines.append(Content.assemble(padding, (one_line(keys), "bold"), "  ", (one_line(words), MUTED)))
     return Content("\n").join(lines)
 
 

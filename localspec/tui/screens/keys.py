@@ -64,7 +64,7 @@ class KeysScreen(ModalScreen[None]):
         """Yield search, list and what is said of it."""
         panel = Vertical(id="keys", classes="panel")
         panel.border_title = "Keys"
-        panel.border_subtitle = plain_line(str(self._path)).markup
+        panel.border_subtitle = plain_line(str(self._path))
         with panel:
             yield Input(placeholder="words to look for; Esc shows all", id="keys-search", compact=True)
             yield OptionList(id="keys-list", compact=True)

@@ -12,6 +12,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from localspec.tui.plain import plain_line
+
 
 class ModelsQuestion(ModalScreen[bool]):
     """Ends with whether it was said yes. The harmless answer has the focus."""
@@ -38,12 +40,12 @@ class ModelsQuestion(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Yield the box."""
         box = Vertical(id="box")
-        box.border_title = self._title
+        box.border_title = plain_line(self._title)
         with box:
             yield Static(self._text, id="text", markup=False)
             with Horizontal(id="answers"):
-                yield Button(f"{self._no} (n)", id="no", compact=True)
-                yield Button(f"{self._yes} (y)", id="yes", compact=True, variant="error")
+                yield Button(plain_line(f"{self._no} (n)"), id="no", compact=True)
+                yield Button(plain_line(f"{self._yes} (y)"), id="yes", compact=True, variant="error")
 
     def on_mount(self) -> None:
         """Focus the harmless answer."""

@@ -50,15 +50,17 @@ class RunsPrompt(ModalScreen[Reply | None]):
     def compose(self) -> ComposeResult:
         """Yield the box."""
         box = Vertical(id="box")
-        box.border_title = self._title
+        box.border_title = plain_line(self._title)
         with box:
             yield Static(plain(self._text), markup=False, id="text")
-            yield Input(self._value, placeholder="a name", compact=True, id="answer", select_on_focus=False)
+            yield Input(
+                plain_line(self._value).plain, placeholder="a name", compact=True, id="answer", select_on_focus=False
+            )
             if self._options:
                 yield OptionList(*(Option(plain_line(option)) for option in self._options), compact=True)
             with Horizontal(id="answers"):
                 yield Button("Cancel (esc)", id="no", compact=True)
-                yield Button(f"{self._yes} (enter)", id="yes", compact=True, variant="primary")
+                yield Button(plain_line(f"{self._yes} (enter)"), id="yes", compact=True, variant="primary")
 
     def on_mount(self) -> None:
         """Begin at the text."""

@@ -63,7 +63,7 @@ class SettingsScreen(ModalScreen[None]):
         self._texts = setting_texts(self.host.services.settings)
         panel = Vertical(id="settings", classes="panel")
         panel.border_title = "Settings"
-        panel.border_subtitle = plain_line(str(self._path)).markup
+        panel.border_subtitle = plain_line(str(self._path))
         with panel:
             with VerticalScroll(can_focus=False):
                 group = ""

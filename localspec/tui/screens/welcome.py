@@ -197,5 +197,5 @@ def _models_words(beginnings: Beginnings) -> str:
 def _row(key: str, title: str, words: str, width: int) -> Content:
     lines = Content(one_line(words)).truncate(_MOST_LINES * width, ellipsis=True).wrap(width)
     below = [Content.assemble(" " * _INDENT, (line.plain, MUTED)) for line in lines]
-    head = Content.assemble((f" {key}".ljust(_INDENT), "bold"), (title, "bold"))
+    head = Content.assemble((f" {one_line(key)}".ljust(_INDENT), "bold"), (one_line(title), "bold"))
     return Content("\n").join([head, *below, Content("")])

@@ -49,7 +49,8 @@ class ChatActivity(Widget):
         width = max(1, self.content_size.width)
         activity = self.activity
         mark, style = _MARKS[activity.kind]
-        key = f"   {activity.key}" if activity.key and activity.text else activity.key
+        key = one_line(activity.key)
+        key = f"   {key}" if key and activity.text else key
         shown_bar = "" if activity.fraction is None else f" {bar(activity.fraction, _BAR_WIDTH)}"
         if activity.fraction is not None:
             shown_bar += f" {100 * min(1.0, max(0.0, activity.fraction)):.0f} %"

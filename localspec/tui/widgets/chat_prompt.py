@@ -10,6 +10,8 @@ from textual.events import Key
 from textual.message import Message
 from textual.widgets import TextArea
 
+from localspec.session.plain_text import printable
+
 MAX_HISTORY = 200
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter", "alt+enter"})
@@ -79,7 +81,7 @@ class ChatPrompt(TextArea, inherit_bindings=False):
 
     def put(self, text: str) -> None:
         """Put a text in place of what is there, the cursor behind it."""
-        self.load_text(text)
+        self.load_text(printable(text))
         self.move_cursor(self.document.end)
 
     async def _on_key(self, event: Key) -> None:

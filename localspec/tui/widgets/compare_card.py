@@ -76,11 +76,12 @@ def _text_lines(text: TextCard) -> list[Content]:
 
 def _table(text: TextCard) -> list[Content]:
     heads = [_cut(one_line(arm)) for arm in text.arms]
-    label_width = max((cell_len(label) for label, _ in text.rows), default=0)
-    columns = list(zip(*(cells for _, cells in text.rows), strict=True))
+    rows = [(one_line(label), tuple(map(one_line, cells))) for label, cells in text.rows]
+    label_width = max((cell_len(label) for label, _ in rows), default=0)
+    columns = list(zip(*(cells for _, cells in rows), strict=True))
     widths = [max(cell_len(value) for value in (head, *column)) for head, column in zip(heads, columns, strict=True)]
     lines = [Content.styled(" " * label_width + _cells(tuple(heads), widths), "bold")]
-    for label, cells in text.rows:
+    for label, cells in rows:
         padded = label + " " * (label_width - cell_len(label))
         lines.append(Content.assemble((padded, "$text-muted"), (_cells(cells, widths), "")))
     return lines

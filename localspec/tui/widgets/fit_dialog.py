@@ -63,8 +63,8 @@ class EntryDialog(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Yield the field and what is said of it."""
         with Vertical() as frame:
-            frame.border_title = self._title
-            yield Input(self._value, compact=True)
+            frame.border_title = plain_line(self._title)
+            yield Input(plain_line(self._value).plain, compact=True)
             yield Static(plain(self._hint), classes="hint", markup=False)
             yield Static("", classes="failure", markup=False)
 
@@ -92,7 +92,7 @@ class ChoiceDialog(ModalScreen[int | None]):
     def compose(self) -> ComposeResult:
         """Yield the list."""
         with Vertical() as frame:
-            frame.border_title = self._title
+            frame.border_title = plain_line(self._title)
             yield OptionList(*(Option(plain_line(choice[:_MOST])) for choice in self._choices))
             if self._hint:
                 yield Static(plain(self._hint), classes="hint", markup=False)

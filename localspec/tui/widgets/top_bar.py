@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.events import Click, Resize
 from textual.widgets import Static
 
+from localspec.session.plain_text import one_line
 from localspec.tui.key_names import key_text
 from localspec.tui.state import EngineState
 from localspec.tui.widgets.speculation_badge import SpeculationBadge
@@ -42,8 +43,8 @@ class ScreenTab(Static):
             keys: those that are not the usual ones, by the names of what they do.
         """
         key = key_text(keys, f"mode.{self.mode}", self._usual_key)
-        key = key.upper() if key[0] == "f" and key[1:].isdigit() else key
-        self.update(Content.assemble((key, "dim"), " ", self._name_shown))
+        key = key.upper() if key[:1] == "f" and key[1:].isdigit() else key
+        self.update(Content.assemble((key, "dim"), " ", one_line(self._name_shown)))
 
     async def on_click(self, event: Click) -> None:
         """Go to the screen."""
