@@ -15,6 +15,7 @@ from localspec.cli import completion, drafting_options, options, profile_choice
 from localspec.cli.failures import exit_code_of
 from localspec.cli.history_commands import COMMANDS as HISTORY_COMMANDS
 from localspec.cli.model_commands import COMMANDS, LOCAL_MODEL_HELP
+from localspec.cli.probe_command import COMMANDS as PROBE_COMMANDS
 from localspec.cli.profile_commands import COMMANDS as PROFILE_COMMANDS
 from localspec.cli.record_commands import COMMANDS as RECORD_COMMANDS
 from localspec.cli.report_command import COMMANDS as REPORT_COMMANDS
@@ -155,7 +156,7 @@ def bench(services: Services, /, **given: Any) -> int:
     )
 
 
-for _command in (*COMMANDS, *RECORD_COMMANDS, *PROFILE_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS):
+for _command in (*COMMANDS, *PROBE_COMMANDS, *RECORD_COMMANDS, *PROFILE_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS):
     cli.add_command(_command)
 
 

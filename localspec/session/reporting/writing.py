@@ -15,7 +15,10 @@ from localspec.session.new_file import check_regular, replace_file
 GENERATOR: Final = f"localspec {__version__}"
 """What the files of a report say they were made by."""
 
-_MARKS: Final = (b'<meta name="generator" content="localspec ', b"Software\0localspec ")
+SVG_MARK: Final = f"<!-- Drawn by {GENERATOR} -->"
+"""The second line of pictures that are SVG files."""
+
+_MARKS: Final = (b'<meta name="generator" content="localspec ', b"Software\0localspec ", b"<!-- Drawn by localspec ")
 """In the first bytes of pages and of pictures."""
 
 _HEAD_BYTES: Final = 512
@@ -62,9 +65,7 @@ def _write(output: Output) -> None:
     try:
         replace_file(output.path, output.content)
     except OSError as error:
-        raise LocalspecError(
-            f"Cannot write {output.path}: {error.strerror or error}.", "Name another place with -o or --png."
-        ) from None
+        raise LocalspecError(f"Cannot write {output.path}: {error.strerror or error}.", "Name another place.") from None
 
 
 def _is_own(path: Path) -> bool:
