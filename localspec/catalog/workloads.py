@@ -23,6 +23,10 @@ class Prompt:
     name: str
     system: str
     user: str
+    earlier: tuple[str, ...] = ()
+    """What the conversation held before: questions and answers by turns."""
+    source: tuple[int, int] | None = None
+    """Chat and message that it was taken from; None for one that is nobody's."""
 
 
 @dataclass(frozen=True, slots=True)

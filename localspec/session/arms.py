@@ -90,7 +90,8 @@ def _value(name: str, value: object) -> str:
 def prompt_case(prompt: Prompt) -> PromptCase:
     """Return a workload's prompt as a conversation."""
     system = (Message("system", prompt.system),) if prompt.system else ()
-    return PromptCase(prompt.name, (*system, Message("user", prompt.user)))
+    earlier = (Message("assistant" if at % 2 else "user", text) for at, text in enumerate(prompt.earlier))
+    return PromptCase(prompt.name, (*system, *earlier, Message("user", prompt.user)))
 
 
 def prompt_cases(workload: Workload) -> tuple[PromptCase, ...]:

@@ -21,7 +21,8 @@ def request_of(plan: MeasurementPlan, hashes: Hashes = (None, None)) -> Record:
     """Return a plan as a JSON object: its fields by their names.
 
     `target` and `draft` are {path, sha256, file_bytes} (draft: or null). Paths are whole: which folder a person was
-    in is not kept. Prompts carry their whole text, since a file that it came from may change, and its SHA-256.
+    in is not kept. Prompts carry their whole text, since a file that it came from may change, and its SHA-256. Those
+    from a person's chats carry the hash only: whoever deletes a chat has deleted its words.
 
     Args:
         hashes: SHA-256 of target and draft; None where not known.
@@ -33,6 +34,8 @@ def request_of(plan: MeasurementPlan, hashes: Hashes = (None, None)) -> Record:
     for workload in record["workloads"]:
         for prompt in workload["prompts"]:
             prompt["sha256"] = text_sha256(prompt["system"], prompt["user"])
+            if prompt["source"] is not None:
+                prompt |= {"system": "", "user": "", "earlier": []}
     return record
 
 
