@@ -65,7 +65,7 @@ class AdaptivePacing:
         self._guess = draft_cost
         self._known = from_text(state) or PacingState()
         self._costs = StepCosts(self._known.step_s)
-        self._is_warm = self._costs.is_measured(1)
+        self._is_warm = self._costs.measured[1]
         self._budget = LossBudget()
         self._choices = RoundChoices(self._costs, self._budget, self._n_min)
         self._by_name: dict[str, DrafterBelief] = {}
@@ -198,7 +198,7 @@ class AdaptivePacing:
         if not belief.is_free:
             costs = self._costs
             joint, _ = belief.joint(self._asked[-1][2])
-            if choice.is_exploring and not costs.is_measured(len(draft.tokens) + 1):
+            if choice.is_exploring and not costs.measured[len(draft.tokens) + 1]:
                 return draft
             length, total = 0, 0.0
             best = -rate * costs.expected[1]
@@ -250,7 +250,7 @@ class AdaptivePacing:
         own = min(max(own, 0.0), _OWN_SHARE * outcome.verify_s)
         if width == 1 and costs.rounds_since_plain >= self._plain_gap:
             self._plain_gap = min(2 * self._plain_gap, _LAST_PLAIN_GAP)
-        was_measured = costs.is_measured(width)
+        was_measured = costs.measured[width]
         costs.learn(width, outcome.verify_s + max(sampling, 0.0) + own)
         if not was_measured and width > 1:
             self._choices.rounds_to_explore = _EXPLORE_GAP

@@ -47,6 +47,8 @@ class StepCosts:
         self.highest: list[float] = []
         """What a width is feared to cost: where it was not measured, as much as the next wider one, or a straight line
         from a plain step."""
+        self.measured: list[bool] = []
+        """By width, whether it was seen lately, and more than once, since one step alone may have been an outlier."""
         self.rounds_since_plain = 0
         self.num_plain = 0
         """Plain steps seen by this process."""
@@ -63,10 +65,6 @@ class StepCosts:
             for _ in range(_TRUST_IN_KNOWN):
                 self._keep(width, seconds)
         self._fit()
-
-    def is_measured(self, width: int) -> bool:
-        """Whether it was seen lately, and more than once, since one step alone may have been an outlier."""
-        return len(self._windows.get(width, ())) > 1 and not self._is_stale(width)
 
     def _is_stale(self, width: int) -> bool:
         return self._num_steps - self._seen.get(width, 0) > _STALE
@@ -112,6 +110,8 @@ class StepCosts:
         if before is None or abs(after - before) > 0.02 * before or self._num_steps % _REFIT == 0:
             self.version += 1
             self._fit()
+        else:
+            self.measured[width] = len(self._windows[width]) > 1
 
     def _keep(self, width: int, seconds: float) -> float:
         """Put a step into its window, and return the new median."""
@@ -146,6 +146,9 @@ class StepCosts:
             ratios.clear()
 
     def _fit(self) -> None:
+        self.measured = [False] * (MAX_WIDTH + 1)
+        for width, window in self._windows.items():
+            self.measured[width] = len(window) > 1 and not self._is_stale(width)
         plain = self._medians.get(1, 1.0)
         widths = sorted(width for width in self._medians if width > 1)
         fitted = monotone([self._medians[width] for width in widths], [len(self._windows[width]) for width in widths])
@@ -160,7 +163,7 @@ class StepCosts:
                 lowest.append(cost)
                 highest.append(reached)
             expected.append(reached)
-            lowest.append(reached if self.is_measured(width) else cost)
+            lowest.append(reached if self.measured[width] else cost)
             highest.append(reached)
             last, cost = width, reached
         mean_slope = (cost - plain) / (last - 1) if last > 1 else 0.0

@@ -17,11 +17,14 @@ from localspec.engine.pacing_state import DrafterState
 from localspec.engine.stopping_rule import StoppingRule, best_rule, needed_acceptance
 
 _FIRST_HORIZON = 6
-_JUDGED_FOR_RULE = 14
+_JUDGED_FOR_RULE = 32
 _FIRST_JUDGED_FOR_RULE = 3
-_ROUNDS_OF_RULE = 4
+_FIRST_JUDGED = 14.0
+_MOVED_FOR_RULE = 0.04
+_ROUNDS_OF_RULE = 8
+_FIRST_ROUNDS_OF_RULE = 4
 _ROUNDS_OF_NEEDED = 8
-_AGED_FOR_RULE = 16
+_AGED_FOR_RULE = 64
 _KEEPS = 0.94
 _TOKENS_OF_A_BREAK = 64
 _FIRST_GAP = 2.0
@@ -85,6 +88,7 @@ class DrafterBelief:
         self._horizon = _FIRST_HORIZON
         self._rule_version = -1
         self._rounds_of_rule = 0
+        self._mean_of_rule = 0.5
         self._is_costed = is_known
         self._num_judged = self._num_aged = 0
         self._gap = _FIRST_GAP
@@ -165,11 +169,15 @@ class DrafterBelief:
         self._is_costed = True
 
     def rule_for(self, limit: int, verify: Sequence[float], version: int) -> StoppingRule:
-        """Return the best stopping rule, worked out anew when a few tokens were judged or costs have moved."""
+        """Return the best stopping rule, worked out anew where beliefs or costs have moved: that takes 0.1 ms."""
         self._rounds_of_rule += 1
-        is_moved = version != self._rule_version and self._rounds_of_rule >= _ROUNDS_OF_RULE
-        wanted = _JUDGED_FOR_RULE if self.acceptance.num_judged > _JUDGED_FOR_RULE else _FIRST_JUDGED_FOR_RULE
+        is_first = self.acceptance.num_judged < _FIRST_JUDGED or abs(self.mean - self._mean_of_rule) > _MOVED_FOR_RULE
+        wanted = _FIRST_JUDGED_FOR_RULE if is_first else _JUDGED_FOR_RULE
+        is_moved = version != self._rule_version and self._rounds_of_rule >= (
+            _FIRST_ROUNDS_OF_RULE if is_first else _ROUNDS_OF_RULE
+        )
         if is_moved or self._num_judged >= wanted or self._num_aged >= _AGED_FOR_RULE or self._rule_version < 0:
+            self._mean_of_rule = self.mean
             longest = self.rule.longest
             self._rounds_of_rule = 0
             self._num_judged = self._num_aged = 0
@@ -201,12 +209,13 @@ class DrafterBelief:
     def worth_exploring(self, limit: int, costs: StepCosts, rate: float) -> int:
         """Return the length whose width was never measured and which, at best, would beat `rate` most; 0 for none."""
         found, best = 0, rate
+        measured, lowest, step = costs.measured, costs.lowest, self.costs.step
         tokens, joint = 1.0, self._first_mean
         for length in range(1, limit + 1):
             tokens += joint
             joint *= self._later_mean
-            if not costs.is_measured(length + 1):
-                possible = tokens / (costs.lowest[length + 1] + length * self.costs.step)
+            if not measured[length + 1]:
+                possible = tokens / (lowest[length + 1] + length * step)
                 if possible > best:
                     found, best = length, possible
         return found

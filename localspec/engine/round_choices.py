@@ -14,6 +14,8 @@ _MARGIN = 0.01
 """Share by which a draft must be expected to beat a plain step."""
 _EXPLORE_MARGIN = 0.04
 _CATCH_UP_SPREAD = 8.0
+_SURE_SHARE = 0.5
+"""Part of what is certain to be accepted that may be counted on where a width is only tried out."""
 
 
 @dataclass(slots=True)
@@ -54,14 +56,14 @@ class RoundChoices:
         self, member: Drafter, belief: DrafterBelief, draft: Draft, cells: Sequence[int], mean_rate: float
     ) -> Choice:
         """Return the best cut of a free drafter's proposal that the budget covers."""
-        costs = self.costs
+        costs, measured = self.costs, self.costs.measured
         expected, lowest, highest = costs.expected, costs.lowest, costs.highest
         plain, credit = expected[1], self.budget.credit
         joint, doubted = belief.joint(cells)
         possible: list[tuple[int, float]] = []
         sum_joint = sum_doubted = 1.0
         reached = explored = 1.0 / plain
-        longer = 0
+        longer, may_explore = 0, self.rounds_to_explore <= 0
         for length, (likely, certain) in enumerate(zip(joint, doubted, strict=True), 1):
             sum_joint += likely
             sum_doubted += certain
@@ -69,7 +71,8 @@ class RoundChoices:
                 continue
             possible.append((length, sum_joint))
             reached = max(reached, sum_joint / expected[length + 1])
-            if self.rounds_to_explore <= 0 and not costs.is_measured(length + 1):
+            is_bearable = highest[length + 1] / plain - 1.0 - _SURE_SHARE * (sum_doubted - 1.0) <= credit
+            if may_explore and is_bearable and not measured[length + 1]:
                 hoped = sum_joint / lowest[length + 1]
                 if hoped > explored:
                     explored, longer = hoped, len(possible) - 1
@@ -96,8 +99,9 @@ class RoundChoices:
         affordable = self._affordable(belief, limit, unseen)
         resting = Choice(member, belief, 0, rule.tokens, cost)
         value = rule.tokens / cost * plain
-        if affordable and self.rounds_to_explore <= 0:
-            length = belief.worth_exploring(affordable, costs, (max(value, 1.0) + _EXPLORE_MARGIN) / plain)
+        bearable = self._affordable(belief, limit, unseen, _SURE_SHARE) if self.rounds_to_explore <= 0 else 0
+        if bearable:
+            length = belief.worth_exploring(bearable, costs, (max(value, 1.0) + _EXPLORE_MARGIN) / plain)
             if length:
                 return Choice(member, belief, length, rule.tokens, cost, True)
         is_paying = affordable > 0 and value > 1.0 + _MARGIN
@@ -106,7 +110,7 @@ class RoundChoices:
         if belief.is_hopeless(limit, costs.lowest, costs.version):
             return resting
         belief.tokens_to_probe -= 1
-        needs_step = belief.is_drawn or not costs.is_measured(2)
+        needs_step = belief.is_drawn or not costs.measured[2]
         price = belief.costs.of(1, unseen) / plain + (costs.highest[2] / plain - 1.0 if needs_step else 0.0)
         # After a miss only while something is left to follow up a hit.
         reserve = 1.0 if belief.was_right else 1.3
@@ -114,14 +118,22 @@ class RoundChoices:
             return Choice(member, belief, 1, rule.tokens, cost, True)
         return resting
 
-    def _affordable(self, belief: DrafterBelief, limit: int, unseen: int) -> int:
-        """Return the longest draft whose loss the budget covers, if only what is certain were accepted."""
-        highest, plain = self.costs.highest, self.costs.expected[1]
+    def _affordable(self, belief: DrafterBelief, limit: int, unseen: int, share: float = 1.0) -> int:
+        """Return the longest draft whose loss the budget covers, if only what is certain were accepted.
+
+        Args:
+            belief: of the draft model.
+            limit: longest draft.
+            unseen: tokens that it has not read.
+            share: part of those tokens that counts.
+        """
+        highest, plain, step = self.costs.highest, self.costs.expected[1], belief.costs.step
         certain = belief.acceptance.level_doubted
-        longest, tokens, joint = 0, 1.0, 1.0
+        most = self.budget.credit * plain - belief.costs.of(0, unseen)
+        longest, tokens, joint = 0, plain, share * plain
         for length in range(1, limit + 1):
             joint *= certain
             tokens += joint
-            if (belief.costs.of(length, unseen) + highest[length + 1]) / plain - tokens <= self.budget.credit:
+            if length * step + highest[length + 1] - tokens <= most:
                 longest = length
         return longest

@@ -22,6 +22,9 @@ COLOURS = {
     "localspec": "#d62728",
 }
 
+_MOST = 150.0
+"""Plain steps shown; most policies lose more."""
+
 
 def draw_regret(curves: Mapping[str, Mapping[str, Sequence[float]]], marks: Sequence[int], path: Path) -> None:
     """Write a panel for each machine.
@@ -42,8 +45,7 @@ def draw_regret(curves: Mapping[str, Mapping[str, Sequence[float]]], marks: Sequ
                 panel.plot(range(len(values)), values, label=name, color=COLOURS[name], linewidth=width)
             panel.set_title(title)
             panel.set_xlabel("tokens")
-            panel.set_ylim(bottom=min(0.0, *(min(values) for values in lines.values())))
-            panel.set_ylim(top=4.0 * max(lines["localspec"][-1], 12.0))
+            panel.set_ylim(bottom=min(0.0, *(min(values) for values in lines.values())) - 5.0, top=_MOST)
         panels[0].set_ylabel("lost against being told, plain steps")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=8, frameon=False)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})

@@ -43,8 +43,8 @@ def test_measured_widths_are_known_and_those_between_lie_between(machine: Machin
     plain = costs.expected[1]
     for width in (2, 4, 8):
         assert costs.expected[width] / plain == pytest.approx(machine.cost(width), rel=0.08)
-        assert costs.is_measured(width)
-    assert not costs.is_measured(3)
+        assert costs.measured[width]
+    assert not costs.measured[3]
     assert costs.expected[2] <= costs.expected[3] <= costs.expected[4]
 
 
@@ -104,10 +104,10 @@ def test_a_width_that_was_not_seen_for_long_may_be_hoped_for_again() -> None:
     costs = learnt(MACHINES[0], [1])
     for _ in range(3):
         costs.learn(2, 0.1)
-    assert costs.is_measured(2) and costs.lowest[2] / costs.expected[1] == pytest.approx(5.0)
+    assert costs.measured[2] and costs.lowest[2] / costs.expected[1] == pytest.approx(5.0)
     for _ in range(330):
         costs.learn(1, 0.02)
-    assert not costs.is_measured(2)
+    assert not costs.measured[2]
     assert costs.lowest[2] == costs.expected[1] < costs.expected[2]
     costs.learn(2, 0.03)
     assert costs.expected[2] / costs.expected[1] == pytest.approx(1.5)
