@@ -79,6 +79,8 @@ def progress_printer(
             if progress.comparison.phase == "replay" and isinstance(event, PrefillProgress):
                 figure = f"{event.num_done} of {event.num_total} tokens"
             report(_phase(progress), progress.fraction, figure)
+        elif progress.stage == "switch":
+            report("a text that changes: copy-heavy, open, copy-heavy", progress.fraction, "")
         else:
             report("reading the model files for their SHA-256", progress.fraction, "")
 

@@ -92,6 +92,7 @@ async def run_comparison(
     bootstrap_seed: int = 1,
     half_width: float | None = None,
     pacing_state: str = COLD,
+    explains: bool = True,
 ) -> ComparisonResult:
     """Compare arms on loaded models; pair i takes prompt i mod len(prompts).
 
@@ -103,6 +104,7 @@ async def run_comparison(
         half_width: end after the pair with which every speedup's Estimate.half_width is at most this; the result's
             num_pairs are then those that were run. None runs all pairs.
         pacing_state: what each run of an arm with adaptive lengths begins with; COLD knows nothing.
+        explains: replay texts that differ, to say why.
 
     Raises:
         UsageError: there is nothing to compare or run.
@@ -118,7 +120,8 @@ async def run_comparison(
     try:
         await run.warm_up(prompts[0], min(warmup_tokens, max_tokens), ignore_eog)
         await run.measure(prompts, max_tokens, ignore_eog, half_width, bootstrap_seed)
-        await run.compare_texts(ignore_eog)
+        if explains:
+            await run.compare_texts(ignore_eog)
     except asyncio.CancelledError:
         raise ComparisonInterrupted(run.result(True, bootstrap_seed)) from None
     except LocalspecError as error:

@@ -72,7 +72,7 @@ class MeasurementProgress:
     """Where a measurement stands."""
 
     stage: str
-    """`hash`, `load` or `compare`."""
+    """`hash`, `load`, `compare`, or in a suite `switch`."""
     fraction: float
     """Of the whole stage."""
     load: LoadProgress | None = None
@@ -153,6 +153,28 @@ async def measure(
         LocalspecError: nothing could be measured.
     """
     check_extent(plan.num_pairs, plan.max_tokens)
+    ready = await load_for(engine, plan, on_progress, target_word)
+    return await measure_loaded(
+        engine, plan, ready.examination, ready.loaded, ready.memory, on_progress, read_clock, learnt
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Models that are loaded, and where."""
+
+    examination: Examination
+    memory: LoadPlan
+    loaded: ModelsLoaded
+
+
+async def load_for(engine: Engine, plan: MeasurementPlan, on_progress: OnProgress, target_word: str = "") -> Ready:
+    """Examine the machine, plan the memory and load a plan's models.
+
+    Raises:
+        ModelLoadError: the models would not fit into memory, or the draft cannot be used.
+        LocalspecError: the machine or the models cannot be used.
+    """
     examination = await examine(engine)
     if examination.failure is not None:
         raise examination.failure
@@ -176,7 +198,7 @@ async def measure(
     )
     if plan.draft is not None and loaded.draft is None:
         raise draft_refusal(target_word or str(plan.target), loaded.draft_failure)
-    return await measure_loaded(engine, plan, examination, loaded, memory, on_progress, read_clock, learnt)
+    return Ready(examination, memory, loaded)
 
 
 async def measure_loaded(

@@ -1,0 +1,144 @@
+"""What the suite of `auto` found, and whether that is what `auto` promises."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from localspec.metrics.statistics import Estimate
+from localspec.store.values import Record
+
+LEAST_OF_OFF = 0.97
+"""Of the speed without drafts, on every workload."""
+
+LEAST_OF_BEST = 0.95
+"""Of the best fixed setting of each workload."""
+
+LEAST_OF_SEGMENTS = 0.9
+"""On a text that changes: of the best fixed setting of each part."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRow:
+    """One workload. Speedups are against drafting nothing."""
+
+    workload: str
+    off_tps: float | None
+    grid: Mapping[str, float]
+    """Speedup of every fixed setting, from the first, exhaustive pass."""
+    auto: Estimate | None = None
+    """From the second pass, as is all that follows."""
+    best: str = ""
+    """The fastest fixed setting of the finalists; `off` where none is faster than that."""
+    best_speedup: Estimate | None = None
+    """None where that is `off`."""
+    auto_of_best: Estimate | None = None
+    """Speed of auto / that of the best fixed setting, paired."""
+    single_speedup: float | None = None
+    """Of the setting that is best over all workloads."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRow:
+    """Several kinds of text one after the other, with what was learnt in one carried into the next."""
+
+    segments: tuple[str, ...]
+    """Workloads."""
+    best: tuple[str, ...]
+    """The fastest setting of each, `off` included."""
+    auto: Estimate | None
+    """Speed of auto / that without drafts, over the whole."""
+    auto_of_best: Estimate | None
+    """Speed of auto / that of the best setting for each segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One promise."""
+
+    words: str
+    least: float
+    value: float | None
+    """None where it was not measured."""
+    where: str = ""
+    """The workload that decides."""
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the value reaches the least; None where it was not measured."""
+        return None if self.value is None else self.value >= self.least
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """All that was measured."""
+
+    rows: tuple[SuiteRow, ...] = ()
+    single: str = ""
+    """The fixed setting that is fastest over all workloads."""
+    switch: SwitchRow | None = None
+    is_interrupted: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def auto_mean(self) -> float | None:
+        """Geometric mean of auto's speedups over the workloads."""
+        return _mean([None if row.auto is None else row.auto.median for row in self.rows])
+
+    @property
+    def single_mean(self) -> float | None:
+        """Geometric mean of the speedups of the best single setting."""
+        return _mean([row.single_speedup for row in self.rows])
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What auto promises, with what was measured."""
+        of_off, where_off = _least((row.workload, row.auto) for row in self.rows)
+        of_best, where_best = _least((row.workload, row.auto_of_best) for row in self.rows)
+        auto, single = self.auto_mean, self.single_mean
+        segments = None if self.switch is None else self.switch.auto_of_best
+        return (
+            Goal("auto / off, on the worst workload", LEAST_OF_OFF, of_off, where_off),
+            Goal("auto / best fixed setting, on the worst workload", LEAST_OF_BEST, of_best, where_best),
+            Goal(
+                f"auto / best single setting over all workloads{f' ({self.single})' if self.single else ''}",
+                1.0,
+                None if auto is None or single is None else auto / single,
+            ),
+            Goal(
+                "auto / best setting of each part, on a text that changes",
+                LEAST_OF_SEGMENTS,
+                None if segments is None else segments.median,
+            ),
+        )
+
+
+def suite_record(result: SuiteResult) -> Record:
+    """Return the JSON of a suite: rows, switch, goals."""
+    return {
+        "rows": [asdict(row) for row in result.rows],
+        "single": result.single,
+        "auto_mean": result.auto_mean,
+        "single_mean": result.single_mean,
+        "switch": None if result.switch is None else asdict(result.switch),
+        "goals": [{**asdict(goal), "is_met": goal.is_met} for goal in result.goals],
+        "interrupted": result.is_interrupted,
+        "notes": list(result.notes),
+    }
+
+
+def best_single(grids: Sequence[Mapping[str, float]]) -> str:
+    """Return the setting with the greatest geometric mean of speedups over all workloads; empty without one."""
+    names = set.intersection(*(set(grid) for grid in grids)) if grids else set()
+    return max(sorted(names), key=lambda name: _mean([grid[name] for grid in grids]) or 0.0, default="")
+
+
+def _least(found: Iterable[tuple[str, Estimate | None]]) -> tuple[float | None, str]:
+    known = [(estimate.median, name) for name, estimate in found if estimate is not None]
+    return min(known) if known else (None, "")
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and value > 0.0]
+    return statistics.geometric_mean(known) if known and len(known) == len(values) else None
