@@ -13,6 +13,7 @@ from localspec.cli.comparison import progress_printer, show_measurement
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, say_failure, say_notice
 from localspec.cli.heading import Names, name_of
 from localspec.cli.interruption import Interruptions
+from localspec.cli.my_chats import conclude_by_kind, own_texts
 from localspec.cli.options import BenchChoice
 from localspec.cli.screen import Report, notices_console, progress, results_console
 from localspec.cli.services import Services
@@ -49,13 +50,18 @@ Conclude = Callable[[Record, Console], Record]
 
 def run_bench(services: Services, choice: BenchChoice, flags: Flags, is_json: bool) -> int:
     """Measure, print, and return the exit code."""
-    plan, names = make_plan(choice, settings_in_force(flags), flags, with_hashes=is_json or choice.is_kept)
+    settings = settings_in_force(flags)
+    own: tuple[Workload, ...] = ()
+    if choice.is_own:
+        check_extent(settings.bench.pairs, settings.bench.max_tokens)
+        own = own_texts(services, context_settings(settings), settings.bench.max_tokens)
+    plan, names = make_plan(choice, settings, flags, is_json or choice.is_kept, own)
     keeper = RunKeeper("bench", services.open_database, say_notice, choice.profile) if choice.is_kept else None
 
     async def work(engine: Engine, report: Report, watch: OnProgress) -> Measurement:
         return await measure(engine, plan, watch, target_word=names[0].word, learnt=PacingMemory())
 
-    return carry_out(services, work, is_json, keeper, names=names)
+    return carry_out(services, work, is_json, keeper, conclude_by_kind if own else None, names)
 
 
 def carry_out(
@@ -96,9 +102,16 @@ def carry_out(
 
 
 def make_plan(
-    choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool
+    choice: BenchChoice, settings: Settings, flags: Flags, with_hashes: bool, own: tuple[Workload, ...] = ()
 ) -> tuple[MeasurementPlan, Names]:
     """Return the plan that the command line and the settings make up, and what the user calls its models.
+
+    Args:
+        choice: what to compare.
+        settings: in force.
+        flags: those of the command line.
+        with_hashes: read the model files through first.
+        own: workloads made of the user's chats.
 
     Raises:
         UsageError: a workload or prompt does not exist, a method lacks its model, or nothing would be measured.
@@ -118,7 +131,7 @@ def make_plan(
         draft=None if draft is None else draft.path,
         context=context_settings(settings),
         arms=build_arms(methods, measured_speculation(settings)),
-        workloads=_workloads(choice),
+        workloads=_workloads(choice, own),
         sampling=sampling_settings(settings),
         is_temperature_fixed=flags.get("sampling", {}).get("temperature") is not None,
         max_tokens=settings.bench.max_tokens,
@@ -174,8 +187,9 @@ def _default_methods(choice: BenchChoice) -> tuple[Method, ...]:
     return ("off", "draft", "ngram", "auto") if choice.draft is not None else ("off", "ngram", "auto")
 
 
-def _workloads(choice: BenchChoice) -> tuple[Workload, ...]:
-    own = () if choice.prompt_file is None else (workload_from_file(choice.prompt_file),)
+def _workloads(choice: BenchChoice, own: tuple[Workload, ...]) -> tuple[Workload, ...]:
+    if choice.prompt_file is not None:
+        own = (*own, workload_from_file(choice.prompt_file))
     names = dict.fromkeys(choice.workloads or (() if own else DEFAULT_WORKLOADS))
     if not names:
         return own

@@ -115,6 +115,7 @@ def demo(
     metavar="FILE",
     help="A text file as the prompt, beside or instead of workloads.",
 )
+@options.my_chats
 @click.option("--ignore-eos", is_flag=True, help="Go on past the end of the answer, so that all runs are equally long.")
 @click.option(
     "--tuned",
@@ -129,31 +130,41 @@ def demo(
 @options.draft_placement
 @options.force
 @options.pairs
+@click.option(
+    "--suite",
+    type=click.Choice(["auto"]),
+    help="Instead: auto against drafting nothing and against every fixed setting, on six workloads. Takes long; kept "
+    "by --json alone.",
+)
+@click.option("--budget", metavar="TIME", help="With --suite: begin no further part after it, such as 20m.")
 @options.keep
 @options.as_json
 @click.pass_obj
 def bench(services: Services, /, **given: Any) -> int:
     """Compare TARGET with and without speculation, in paired runs."""
     given = profile_choice.filled(services, given)
+    if given["budget"] is not None and given["suite"] is None:
+        raise click.UsageError("--budget goes with --suite; a comparison has --pairs.")
+    choice = options.BenchChoice(
+        target=given["target"],
+        draft=given["draft"],
+        methods=given["methods"],
+        workloads=given["workloads"],
+        prompt_file=given["prompt_file"],
+        ignore_eos=given["ignore_eos"],
+        is_forced=given["is_forced"],
+        is_kept=given["is_kept"],
+        profile=given["profile"] or "",
+        is_tuned=given["is_tuned"],
+        is_own=given["is_own"],
+    )
+    if given["suite"] is not None:
+        from localspec.cli.suite import run_suite_command
+
+        return run_suite_command(services, choice, given["budget"], options.flags_of(given), given["is_json"])
     from localspec.cli.bench import run_bench
 
-    return run_bench(
-        services,
-        options.BenchChoice(
-            target=given["target"],
-            draft=given["draft"],
-            methods=given["methods"],
-            workloads=given["workloads"],
-            prompt_file=given["prompt_file"],
-            ignore_eos=given["ignore_eos"],
-            is_forced=given["is_forced"],
-            is_kept=given["is_kept"],
-            profile=given["profile"] or "",
-            is_tuned=given["is_tuned"],
-        ),
-        options.flags_of(given),
-        given["is_json"],
-    )
+    return run_bench(services, choice, options.flags_of(given), given["is_json"])
 
 
 for _command in (*COMMANDS, *PROBE_COMMANDS, *RECORD_COMMANDS, *PROFILE_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS):

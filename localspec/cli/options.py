@@ -76,6 +76,8 @@ class BenchChoice:
     """Name of the profile that all this came from; empty for none."""
     is_tuned: bool = False
     """Adaptive arms begin with what earlier answers taught."""
+    is_own: bool = False
+    """Measure on the user's own chats, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,14 @@ draft_placement = together(
         metavar="TYPE",
         help="Type of the draft's KV cache. Default: the target's.",
     ),
+)
+
+my_chats = click.option(
+    "--my-chats",
+    "is_own",
+    is_flag=True,
+    help="Your own prompts from the kept chats, sorted by kind, beside or instead of workloads. They stay on this "
+    "machine.",
 )
 
 force = click.option("--force", "is_forced", is_flag=True, help="Load even what would not fit into memory.")

@@ -28,7 +28,7 @@ def run_rerun(services: Services, word: str, is_forced: bool, is_kept: bool, is_
     """Say what differs now, measure, print, compare, and return the exit code."""
     stored = chosen_run(services, word)
     models = local_models(settings_in_force())
-    rerun = make_rerun(stored, models, is_forced)
+    rerun = make_rerun(stored, models, is_forced, services.open_database)
     names = names_of(rerun.plan, models)
     say_notice(f"Measuring again: {run_line(stored.summary)}")
     keeper = None

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from localspec.catalog.found_model import FoundModel
 from localspec.engine.interface import Engine
 from localspec.engine.values import DeviceInfo
-from localspec.errors import ModelFileError
+from localspec.errors import ModelFileError, UsageError
 from localspec.session.examination import Examination, examine
 from localspec.session.hashing import OnHashed, sha256_of
 from localspec.session.measurement import MeasurementPlan
+from localspec.session.my_chats import has_own, restored
 from localspec.session.records import device_record, document_of
 from localspec.session.run_differences import Difference, surroundings_differences
 from localspec.session.run_request import plan_of
+from localspec.store.chats import Chats
+from localspec.store.database import Database
 from localspec.store.values import Record, StoredRun
 
 
@@ -31,19 +34,26 @@ class Rerun:
     """Sentences on files that lie elsewhere now."""
 
 
-def make_rerun(stored: StoredRun, models: Sequence[FoundModel], is_forced: bool = False) -> Rerun:
+def make_rerun(
+    stored: StoredRun,
+    models: Sequence[FoundModel],
+    is_forced: bool = False,
+    open_database: Callable[[], Database] | None = None,
+) -> Rerun:
     """Return what a kept run asked for, with its files where they are now.
 
     Args:
         stored: the run.
         models: of this machine; a file that is gone is looked for among them by its name.
         is_forced: load even what would not fit into memory.
+        open_database: opens the store, where the words of a person's own prompts are; None where there is none.
 
     Raises:
         ModelFileError: a file is gone.
+        UsageError: an own prompt is gone.
         StoreError: what was asked for cannot be read.
     """
-    plan, document = plan_of(stored.request), document_of(stored)
+    plan, document = _with_own(plan_of(stored.request), open_database), document_of(stored)
     moved: list[str] = []
     target = _find("target", plan.target, document.get("target"), models, moved)
     draft = None if plan.draft is None else _find("draft", plan.draft, document.get("draft"), models, moved)
@@ -70,6 +80,16 @@ async def differences_now(engine: Engine, rerun: Rerun, on_hashed: OnHashed | No
     if examination.failure is not None:
         raise examination.failure
     return surroundings_differences(rerun.document, await _present(examination, rerun, on_hashed))
+
+
+def _with_own(plan: MeasurementPlan, open_database: Callable[[], Database] | None) -> MeasurementPlan:
+    """Return a kept plan with the words of own prompts, which are in their chats only."""
+    if not has_own(plan.workloads):
+        return plan
+    if open_database is None:
+        raise UsageError("That run was made on your own chats, which are not at hand.", "Measure anew: --my-chats.")
+    with open_database() as database:
+        return replace(plan, workloads=restored(plan.workloads, Chats(database), plan.context, plan.max_tokens))
 
 
 async def _present(examination: Examination, rerun: Rerun, on_hashed: OnHashed | None) -> Record:

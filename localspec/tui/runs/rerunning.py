@@ -73,7 +73,7 @@ async def rerun(
 
     on_status(RerunStatus(f"run {stored.summary.id} again: looking for its files"))
     models = await asyncio.to_thread(local_models, settings)
-    again = make_rerun(stored, models)
+    again = make_rerun(stored, models, open_database=open_database)
     plan = again.plan
     meter = RateMeter(asyncio.get_running_loop().time)
     keeper = RunKeeper(stored.summary.kind, open_database, on_notice, stored.summary.profile)
