@@ -22,6 +22,7 @@ from localspec.cli.report_command import COMMANDS as REPORT_COMMANDS
 from localspec.cli.services import Services
 from localspec.cli.signals import handle_interrupts
 from localspec.cli.streams import accept_any_text, check_output, prepare_streams
+from localspec.cli.tune_command import COMMANDS as TUNE_COMMANDS
 from localspec.errors import UsageError
 
 
@@ -167,7 +168,7 @@ def bench(services: Services, /, **given: Any) -> int:
     return run_bench(services, choice, options.flags_of(given), given["is_json"])
 
 
-for _command in (*COMMANDS, *PROBE_COMMANDS, *RECORD_COMMANDS, *PROFILE_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS):
+for _command in (*COMMANDS, *PROBE_COMMANDS, *RECORD_COMMANDS, *PROFILE_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS, *TUNE_COMMANDS):
     cli.add_command(_command)
 
 

@@ -56,8 +56,8 @@ def run_save(services: Services, name: str, run: str, arm: str, workload: str, r
             datetime.now(UTC),
             arm=arm,
             workload=workload,
-            repo_of=_RepoOf(),
-            on_reading=_say_reading,
+            repo_of=RepoOf(),
+            on_reading=say_reading,
         )
         # What could not be read again is not kept.
         read = read_profile(made)
@@ -182,7 +182,7 @@ def _doubts(profile: NamedProfile) -> tuple[str, ...]:
     return ("Its figure is unusable: the baseline changed too much while it was measured.",)
 
 
-def _say_reading(path: Path) -> None:
+def say_reading(path: Path) -> None:
     # A sum that is remembered takes no time.
     if not remembered_sha256(path):
         say_notice(one_line(f"Reading {path} for its SHA-256."))
@@ -221,7 +221,7 @@ def _types(key: str, value: str) -> str:
     return key if key == value else f"{key}/{value}"
 
 
-class _RepoOf:
+class RepoOf:
     """Tells where on the Hub a file is from. The folders are looked through when it is asked first."""
 
     def __init__(self) -> None:

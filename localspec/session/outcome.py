@@ -151,7 +151,7 @@ def evaluate_arm(
     decode_tps = bootstrap_median(rates, np.random.default_rng(bootstrap_seed)) if rates else None
     speedup: Estimate | None = None
     if not arm.is_baseline:
-        pairs = _paired_rates(kept, baseline, closing)
+        pairs = paired_rates(kept, baseline, closing)
         speedup = compare_rates(pairs, np.random.default_rng(bootstrap_seed))
     return ArmResult(
         arm=arm,
@@ -174,7 +174,7 @@ def comparison_notes(baseline: Sequence[Trial], closing: Trial | None, num_pairs
     return tuple(note for note in (drift, few) if note)
 
 
-def _paired_rates(trials: Sequence[Trial], baseline: Sequence[Trial], closing: Trial | None) -> list[PairedRate]:
+def paired_rates(trials: Sequence[Trial], baseline: Sequence[Trial], closing: Trial | None) -> list[PairedRate]:
     by_pair = {trial.pair: trial for trial in baseline}
     pairs = []
     for trial in trials:

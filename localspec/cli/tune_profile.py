@@ -1,0 +1,95 @@
+"""What a search leaves: its confirmation as a run, and the winner as a profile of that run."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from localspec.cli.failures import say_failure, say_notice
+from localspec.cli.profile import RepoOf, opened, say_reading
+from localspec.cli.services import Services
+from localspec.errors import LocalspecError, UsageError
+from localspec.session.measurement import Measurement
+from localspec.session.profiles import make_profile, read_profile
+from localspec.session.run_keeping import RunKeeper
+from localspec.session.tuning.values import Confirmed, TuningResult
+from localspec.store.database import Database
+from localspec.store.profiles import MAX_NAME, Profiles, check_name
+from localspec.store.runs import Runs
+
+if TYPE_CHECKING:
+    from localspec.cli.tune import TuneChoice
+
+
+def check_profile_name(services: Services, name: str, replaces: bool) -> None:
+    """Refuse a name that a profile could not get in the end, before anything is measured.
+
+    Raises:
+        UsageError: it cannot be one, or is taken.
+    """
+    check_name(name)
+    with opened(services) as database:
+        if not replaces and name.casefold() in _taken(database):
+            raise UsageError(f"There is a profile {name!r} already.", "Choose another name, or add --replace.")
+
+
+def keep_winner(services: Services, choice: TuneChoice, result: TuningResult) -> tuple[int | None, str]:
+    """Keep the confirmation, and the winner if there is one; return the run's number and the profile's name.
+
+    What cannot be kept is said, and is no reason to lose what was found.
+    """
+    measurement = _measurement(result)
+    if measurement is None:
+        return None, ""
+    run_id = RunKeeper("tune", services.open_database, say_notice).finish(measurement)
+    if run_id is None or result.winner is None:
+        return run_id, ""
+    try:
+        return run_id, _save(services, choice, result.winner, run_id)
+    except LocalspecError as error:
+        say_failure(error)
+        return run_id, ""
+
+
+def made_up_name(target: Path, taken: set[str]) -> str:
+    """Return a name for a profile of a target that none has yet; `taken` holds casefolded ones."""
+    stem = re.sub(r"[^\w .-]+|^[\W_]+", "-", target.stem).strip(" -._") or "model"
+    base = f"tuned {stem}"[: MAX_NAME - 4].rstrip()
+    names = (base if number == 1 else f"{base} {number}" for number in range(1, 1000))
+    return next(name for name in names if name.casefold() not in taken)
+
+
+def _save(services: Services, choice: TuneChoice, winner: Confirmed, run_id: int) -> str:
+    with opened(services) as database:
+        name = choice.profile or made_up_name(Path(choice.target), _taken(database))
+        made = make_profile(
+            name,
+            Runs(database).get(run_id),
+            datetime.now(UTC),
+            arm=winner.arm,
+            repo_of=RepoOf(),
+            on_reading=say_reading,
+        )
+        read_profile(made)
+        Profiles(database).save(made, replaces=choice.replaces)
+    return name
+
+
+def _measurement(result: TuningResult) -> Measurement | None:
+    """Return the confirmation that the winner was in; the last one without a winner."""
+    for measurement in result.measurements:
+        arms = {arm.speculation for arm in measurement.plan.arms}
+        winner = result.winner
+        if (
+            winner is not None
+            and winner.setting.speculation in arms
+            and winner.setting.draft in (None, measurement.plan.draft)
+        ):
+            return measurement
+    return result.measurements[-1] if result.measurements else None
+
+
+def _taken(database: Database) -> set[str]:
+    return {profile.name.casefold() for profile in Profiles(database).all()}

@@ -1,0 +1,45 @@
+"""What of the machine's state, while a search ran, makes its figures uncertain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from localspec.hardware.host import Host
+from localspec.metrics.drift import drift_note
+from localspec.session.tuning.values import TuningPlan
+
+
+def condition_notes(
+    plan: TuningPlan, baseline_tps: Sequence[float], host: Host | None, throttled: bool | None, is_confirmed: bool
+) -> tuple[str, ...]:
+    """Return sentences on what to know of the figures.
+
+    Args:
+        plan: of the search.
+        baseline_tps: of all runs without drafts, in order.
+        host: as it was in the beginning; None if that is not known.
+        throttled: whether the hardware slowed itself down; None if that is not known.
+        is_confirmed: whether it came to a confirmation.
+    """
+    notes = []
+    if host is not None and host.power == "battery":
+        notes.append(battery_note())
+    if throttled:
+        notes.append(
+            "The hardware slowed itself down meanwhile. Every ratio is to neighbouring runs, so that it holds for a "
+            "machine in that state; a cooler one may gain otherwise."
+        )
+    if note := drift_note(baseline_tps):
+        notes.append(note)
+    for workload in plan.workloads if is_confirmed else ():
+        if len(workload.prompts) < 2 and plan.temperature_of(workload) <= 0.0:
+            notes.append(f"{workload.name} has a single prompt, so it was confirmed on the one that was searched with.")
+    return tuple(notes)
+
+
+def battery_note() -> str:
+    """Return what to know of figures that were measured on battery."""
+    return (
+        "This machine runs on battery: it may be slower then, and the best settings may be others. They are marked; "
+        "tune again on mains for what holds there."
+    )

@@ -1,0 +1,125 @@
+"""The confirmation: an ordinary comparison of the best settings on prompts that the search has not used.
+
+The best of many noisy figures is too good (the winner's curse), so the search's own figures decide nothing: only
+these do.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from localspec.catalog.workloads import Workload
+from localspec.metrics.comparison import PairedRate, judge
+from localspec.metrics.statistics import Estimate, estimate_ratio
+from localspec.session.arms import BASELINE_NAME, Arm, arms_from_settings
+from localspec.session.measurement import Measurement
+from localspec.session.outcome import ArmResult, ComparisonResult, paired_rates
+from localspec.session.tuning.space import complexity
+from localspec.session.tuning.values import Confirmed, WarmSetting
+from localspec.session.verdict import is_reliable
+
+LEAST_GAIN: Final = 0.02
+"""A gain below this share is a tie with the baseline, which is simpler."""
+
+SEED_STEP: Final = 1000
+"""Added to the seed where the confirmation has to use the search's prompts."""
+
+
+def split_prompts(workload: Workload) -> tuple[Workload, Workload]:
+    """Return a workload with every other prompt, for the search, and one with the rest, for the confirmation.
+
+    One of a single prompt is both.
+    """
+    if len(workload.prompts) < 2:
+        return workload, workload
+    return replace(workload, prompts=workload.prompts[::2]), replace(workload, prompts=workload.prompts[1::2])
+
+
+def arms_of(settings: Sequence[WarmSetting]) -> tuple[Arm, ...]:
+    """Return the baseline and an arm for each setting."""
+    return arms_from_settings([setting.speculation for setting in settings])
+
+
+def evaluate(measurement: Measurement, settings: Sequence[WarmSetting]) -> tuple[Confirmed, ...]:
+    """Return what a confirmation says of each setting that was an arm of it."""
+    names = {arm.speculation: arm.name for arm in measurement.plan.arms if arm.name != BASELINE_NAME}
+    return tuple(_evaluate(measurement, setting, names[setting.speculation]) for setting in settings)
+
+
+def choose_winner(confirmed: Sequence[Confirmed]) -> Confirmed | None:
+    """Return the setting to use; None if drafts are best left off.
+
+    It must be clearly faster, by LEAST_GAIN at least. Of several whose intervals overlap the simplest is taken.
+    """
+    able = [
+        one
+        for one in confirmed
+        if not one.reason
+        and one.verdict == "faster"
+        and one.speedup is not None
+        and one.speedup.median >= 1.0 + LEAST_GAIN
+    ]
+    if not able:
+        return None
+    best = max(able, key=lambda one: one.speedup.median if one.speedup else 0.0)
+    tied = [one for one in able if _reaches(one, best)]
+    return min(tied, key=lambda one: complexity(one.setting))
+
+
+def _reaches(one: Confirmed, best: Confirmed) -> bool:
+    """Whether two gains cannot be told apart: the worse one's median lies within the better one's interval, and no
+    more than LEAST_GAIN below or so that each lies in the other's."""
+    if one is best:
+        return True
+    if one.speedup is None or best.speedup is None or best.speedup.low is None or one.speedup.high is None:
+        return False
+    return one.speedup.median >= best.speedup.low and best.speedup.median <= one.speedup.high
+
+
+def _evaluate(measurement: Measurement, setting: WarmSetting, name: str) -> Confirmed:
+    found = [(result, _arm(result, name)) for result in measurement.results]
+    speedup = _speedup([(result, arm) for result, arm in found if arm is not None])
+    return Confirmed(
+        setting=setting,
+        arm=name,
+        speedup=speedup,
+        verdict=None if speedup is None else judge(speedup),
+        by_workload=tuple((result.workload_name, None if arm is None else arm.speedup) for result, arm in found),
+        reason=next((reason for result, arm in found if (reason := _reason(result, arm))), ""),
+    )
+
+
+def _reason(result: ComparisonResult, arm: ArmResult | None) -> str:
+    if arm is None or not arm.has_run:
+        return "it could not run" if arm is None else arm.reason
+    if arm.same_text is not None and arm.same_text.kind == "error":
+        return f"its text differs from the baseline's, and that is an error: {arm.same_text.reason}".rstrip(": ")
+    return "" if is_reliable(result) else "the baseline changed too much for any figure to be relied on"
+
+
+def _arm(result: ComparisonResult, name: str) -> ArmResult | None:
+    return next((arm for arm in result.speculative if arm.arm.name == name), None)
+
+
+def _speedup(found: Sequence[tuple[ComparisonResult, ArmResult]]) -> Estimate | None:
+    """Return the median over pairs of the geometric mean over workloads, with its interval."""
+    if len(found) == 1:
+        return found[0][1].speedup
+    columns = [_ratios(result, arm) for result, arm in found]
+    joint = [
+        math.exp(statistics.fmean(map(math.log, ratios)))
+        for row in zip(*columns, strict=False)
+        if len(ratios := [ratio for ratio in row if ratio]) == len(columns)
+    ]
+    return estimate_ratio(joint, np.random.default_rng(1)) if joint else None
+
+
+def _ratios(result: ComparisonResult, arm: ArmResult) -> list[float | None]:
+    pairs: list[PairedRate] = paired_rates(arm.trials, result.baseline.trials, result.closing)
+    return [pair.ratio for pair in pairs]
