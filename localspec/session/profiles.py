@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
+from localspec.engine.values import ContextSettings, Method, SamplingSettings, SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
 from localspec.methods import needs_draft, takes_draft
+from localspec.session.kind_outcome import arms_by_kind
 from localspec.session.run_document import Figure, RunArm, RunDocument, RunModel, RunWorkload, read_document
 from localspec.session.run_files import check_model
 from localspec.session.verdict import factor_text
+from localspec.session.workload_kind import Kind
 from localspec.settings import ContextGroup, DraftGroup, KvType, SamplingGroup, check_context, check_draft
 from localspec.store.values import Profile, Record, StoredRun
 
@@ -84,6 +86,14 @@ class ProfileDocument(_Part):
     draft_context: DraftContext | None = None
     sampling: Annotated[SamplingGroup, _known(SamplingGroup)]
     evidence: Evidence | None = None
+    by_workload: dict[str, Annotated[DraftGroup, _known(DraftGroup)]] = {}
+    """How to draft for kinds of text that were measured each for itself, by workloads' names; `speculation` is for all
+    others."""
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """All ways of drafting in it."""
+        return (self.speculation.method, *(group.method for group in self.by_workload.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,7 @@ class NamedProfile:
     def models(self) -> tuple[tuple[str, ProfileModel], ...]:
         """The models that it uses, by role."""
         draft = self.document.draft
-        is_used = takes_draft((self.document.speculation.method,))
+        is_used = takes_draft(self.document.methods)
         return (("target", self.document.target), *((("draft", draft),) if draft is not None and is_used else ()))
 
 
@@ -111,14 +121,15 @@ def read_profile(profile: Profile) -> NamedProfile:
     """
     try:
         document = ProfileDocument.model_validate(profile.document)
-        check_draft(document.speculation, n_ctx=document.context.n_ctx, n_batch=document.context.n_batch)
+        for group in (document.speculation, *document.by_workload.values()):
+            check_draft(group, n_ctx=document.context.n_ctx, n_batch=document.context.n_batch)
         check_context(document.context)
     except ValidationError as error:
         place = ".".join(str(part) for part in error.errors(include_url=False)[0]["loc"])
         raise _damaged(profile.name, place) from None
     except LocalspecError as error:
         raise _damaged(profile.name, error.message) from None
-    if needs_draft((document.speculation.method,)) and document.draft is None:
+    if needs_draft(document.methods) and document.draft is None:
         raise _damaged(profile.name, "it drafts with a model and names none")
     return NamedProfile(profile.name, profile.created_at, profile.run_id, document)
 
@@ -130,6 +141,7 @@ def make_profile(
     *,
     arm: str = "",
     workload: str = "",
+    with_kinds: bool | None = None,
     repo_of: Callable[[Path], str] = lambda path: "",
     on_reading: Callable[[Path], None] = lambda path: None,
 ) -> Profile:
@@ -141,6 +153,7 @@ def make_profile(
         now: when the profile is made.
         arm: which to take, `off` too; empty for the best one.
         workload: the only one to look at; empty for all.
+        with_kinds: keep the best for each kind of own text, too, if those were measured; None: unless an arm is named.
         repo_of: tells where on the Hub a model file is from; empty where unknown.
         on_reading: called before a model file is read through, to see whether it is the one that was measured.
 
@@ -151,10 +164,15 @@ def make_profile(
     """
     document = read_document(run)
     workloads = document.named(workload)
-    chosen = _named_arm(workloads, arm) if arm else _best_arm(workloads, run.summary.id)
-    if needs_draft((chosen.method,)) and document.draft is None:
+    kinds = arms_by_kind(workloads) if (not arm if with_kinds is None else with_kinds) else {}
+    if not arm and (baseline := _only_for_kinds(workloads, kinds)) is not None:
+        chosen = baseline
+    else:
+        chosen = _named_arm(workloads, arm) if arm else _best_arm(workloads, run.summary.id)
+    methods = (chosen.method, *(item.method for item in kinds.values()))
+    if needs_draft(methods) and document.draft is None:
         raise UsageError("The run had no draft model.", "Choose another --arm.")
-    is_drafting = document.draft is not None and takes_draft((chosen.method,))
+    is_drafting = document.draft is not None and takes_draft(methods)
     for role, model in (("target", document.target), ("draft", document.draft if is_drafting else None)):
         if model is not None:
             check_model(run, role, model, on_reading)
@@ -168,11 +186,12 @@ def make_profile(
         document={
             "target": _model(document.target, repo_of),
             "draft": _model(document.draft, repo_of) if is_drafting and document.draft is not None else None,
-            "speculation": {"method": chosen.method, **{key: getattr(chosen, key) for key in _numbers()}},
+            "speculation": _drafting(chosen),
             "context": _part(ContextSettings, settings),
             "draft_context": {key: own.get(key) for key in DraftContext.model_fields} if is_drafting and own else None,
             "sampling": _part(SamplingSettings, sampling),
             "evidence": _evidence(document, workloads, chosen.name, run),
+            "by_workload": {kind: _drafting(item) for kind, item in kinds.items()},
         },
     )
 
@@ -223,26 +242,38 @@ def evidence_text(evidence: Evidence | None) -> str:
     return f"{figure}, unusable" if figure and evidence is not None and not evidence.is_reliable else figure
 
 
+def _only_for_kinds(workloads: list[RunWorkload], kinds: Mapping[Kind, RunArm]) -> RunArm | None:
+    """Return the baseline where drafts pay for some kind of text, but not over all."""
+    if not any(arm.method != "off" for arm in kinds.values()) or _found_best(workloads) is not None:
+        return None
+    return workloads[0].baseline
+
+
 def _best_arm(workloads: list[RunWorkload], run_id: int) -> RunArm:
     """Return the arm that session/verdict.best_arm would have advised."""
-    best: tuple[float, RunArm] | None = None
-    reliable = [workload for workload in workloads if workload.is_reliable]
-    has_unusable, workloads = len(reliable) < len(workloads), reliable or workloads
-    for arm in {arm.name: arm for workload in workloads for arm in workload.speculative}.values():
-        same = [other for workload in workloads for other in workload.speculative if other.name == arm.name]
-        medians = [other.speedup.median for other in same if other.speedup is not None and other.speedup.median > 0]
-        if not reliable or not medians or not any(other.verdict == "faster" for other in same):
-            continue
-        mean = statistics.geometric_mean(medians)
-        if mean > max(1.0, best[0] if best else 1.0):
-            best = (mean, arm)
+    best = _found_best(workloads)
     if best is None:
         names = ", ".join(dict.fromkeys(arm.name for workload in workloads for arm in workload.arms))
+        has_unusable = not all(workload.is_reliable for workload in workloads)
         why = " The baseline changed too much for its figures to be relied on." if has_unusable else ""
         raise UsageError(
             f"No way of drafting was clearly faster in run {run_id}.{why}", f"Name one with --arm; there are: {names}."
         )
-    return best[1]
+    return best
+
+
+def _found_best(workloads: list[RunWorkload]) -> RunArm | None:
+    best: tuple[float, RunArm] | None = None
+    reliable = [workload for workload in workloads if workload.is_reliable]
+    for arm in {arm.name: arm for workload in reliable for arm in workload.speculative}.values():
+        same = [other for workload in reliable for other in workload.speculative if other.name == arm.name]
+        medians = [other.speedup.median for other in same if other.speedup is not None and other.speedup.median > 0]
+        if not medians or not any(other.verdict == "faster" for other in same):
+            continue
+        mean = statistics.geometric_mean(medians)
+        if mean > max(1.0, best[0] if best else 1.0):
+            best = (mean, arm)
+    return best[1] if best else None
 
 
 def _named_arm(workloads: list[RunWorkload], name: str) -> RunArm:
@@ -317,6 +348,10 @@ def _numbers() -> tuple[str, ...]:
 
 def _part(kind: type[Any], record: Record) -> Record:
     return {field.name: record[field.name] for field in fields(kind) if record.get(field.name) is not None}
+
+
+def _drafting(arm: RunArm) -> Record:
+    return {"method": arm.method, **{key: getattr(arm, key) for key in _numbers()}}
 
 
 def _dump(figure: Figure | None) -> Record | None:

@@ -52,7 +52,8 @@ def profile_record(profile: NamedProfile) -> dict[str, object]:
     document = profile.document.model_dump(mode="json")
     # They say how the draft's context differs, which draft_context does.
     for name in ("n_ctx", "n_gpu_layers", "type_k", "type_v"):
-        document["speculation"].pop(name)
+        for group in (document["speculation"], *document["by_workload"].values()):
+            group.pop(name)
     return {
         "schema": 1,
         "name": profile.name,
