@@ -21,6 +21,16 @@ from localspec.session.step_curve import LengthNeed, StepCurve
 LENGTHS = (1, 2, 4, 8)
 """Drafted tokens in a round that have a column of their own."""
 
+_STEPS_WORDS = (
+    "Half of the steps took a time within the middle half. Rise: beyond the step before it, in single steps; ~ where "
+    "the middle halves of the two overlap, so that no difference is claimed. At best: were all tokens accepted."
+)
+
+_NEEDED_WORDS = (
+    "Cost: a step of the draft / a step of the target; 0 copies from the text (n-gram, suffix). k: tokens drafted in a "
+    "round; best is the one that pays first. Acceptance: of a token, if all before it were accepted."
+)
+
 
 def show_report(report: ProbeReport, names: Names, console: Console) -> None:
     """Print what was measured on, then for each depth what steps cost and which acceptance pays, then what to do."""
@@ -32,7 +42,7 @@ def show_report(report: ProbeReport, names: Names, console: Console) -> None:
         say(console, one_line(line))
     for curve in report.curves:
         console.print()
-        _show_curve(curve, console)
+        _show_curve(curve, console, is_first=curve is report.curves[0])
     console.print()
     for sentence in condition_sentences(report):
         say(console, f"note: {sentence}")
@@ -54,7 +64,7 @@ def _heading(report: ProbeReport, names: Names) -> list[str]:
     return lines
 
 
-def _show_curve(curve: StepCurve, console: Console) -> None:
+def _show_curve(curve: StepCurve, console: Console, is_first: bool) -> None:
     words = f"Steps of the target behind {curve.depth} positions"
     if curve.prefill_tps is not None:
         words += f"; the prompt is read with {speed_text(curve.prefill_tps)}"
@@ -67,21 +77,13 @@ def _show_curve(curve: StepCurve, console: Console) -> None:
             f"({_milliseconds(curve.draft.low_s)} to {_milliseconds(curve.draft.high_s)}), "
             f"{number_text(curve.draft_cost)} of a step of the target.",
         )
-    say(
-        console,
-        "Half of the steps took a time within the middle half. Rise: beyond the step before it, in single steps; ~ "
-        "where the middle halves of the two overlap, so that no difference is claimed. At best: were all "
-        "tokens accepted.",
-    )
+    if is_first:
+        say(console, _STEPS_WORDS)
     console.print()
     say(console, "Drafts pay from this acceptance on, by what a drafted token costs", style="bold")
     print_table(console, _needed_table(curve))
-    say(
-        console,
-        "Cost: a step of the draft / a step of the target; 0 copies from the text (n-gram, suffix). k: tokens drafted "
-        "in a round; best is the one that pays first. Acceptance: of a token, if all before it were accepted."
-        + ("" if curve.draft is None else " X: this draft."),
-    )
+    if is_first:
+        say(console, _NEEDED_WORDS + ("" if curve.draft is None else " X: this draft."))
     console.print()
     for line in draw_needed(curve):
         console.print(Text(line), soft_wrap=True)

@@ -44,6 +44,18 @@ def verdict_sentence(curve: StepCurve) -> str:
     )
 
 
+def finding(curve: StepCurve) -> str:
+    """Return the same in few words, as the title of a picture."""
+    own = curve.needed_by_draft()
+    row = curve.needed(LIKELY_COST) if own is None else own
+    who = "This draft" if own is not None else f"A draft of {percent_text(LIKELY_COST)} of the target's cost"
+    free = curve.needed(0.0).best
+    if free is None:
+        return "No draft pays here, not even one that costs nothing and is always right"
+    paying = "never pays" if row.best is None else f"pays from an acceptance of {acceptance_text(row.best.acceptance)}"
+    return f"{who} {paying} here, one that costs nothing from {acceptance_text(free.acceptance)}"
+
+
 def pays_from(row: NeededAcceptance) -> str:
     """Return the least acceptance that pays with its length, such as `0.63 (k = 2)`."""
     best = row.best

@@ -226,13 +226,13 @@ class _Seen:
         stream = engine.stream(request)
         try:
             async for event in stream:
-                self._on_event(event)
                 if isinstance(event, StepsProgress) and event.model == "target" and event.costs:
                     self.steps = event
                 elif isinstance(event, StepsMeasured):
                     self.answer = event
                 elif isinstance(event, EngineFailed):
                     raise as_error(event)
+                self._on_event(event)
         finally:
             # A stream left early holds the engine until it is closed.
             if inspect.isasyncgen(stream):

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from localspec.session.plain_text import one_line
-from localspec.session.probe_words import PUBLISHED, verdict_sentence
+from localspec.session.probe_words import PUBLISHED, finding
 from localspec.session.probing import ProbeReport
 from localspec.session.reporting.canvas import drawing, png_of, sheet
 from localspec.session.reporting.palette import INK, MUTED, PAPER, Colour, arm_colours
@@ -25,7 +25,7 @@ _NUM_COSTS = 121
 
 def probe_chart(report: ProbeReport) -> Figure:
     """Return time by width with its middle halves, and beside it the acceptance needed by the draft's cost."""
-    title = verdict_sentence(report.curves[0])
+    title = finding(report.curves[0])
     target = report.loaded.target
     subtitle = one_line(f"{target.name or 'target'} {target.quantisation}, {target.n_threads} threads")
     figure, (left, right) = sheet(
@@ -74,7 +74,7 @@ def _finish_steps(plot: Axes, curves: tuple[StepCurve, ...]) -> None:
     plot.set_xlim(0.4, widest + 0.6)
     plot.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
     plot.set_xlabel("tokens of the step")
-    plot.legend(frameon=False, fontsize=8.0, loc="lower right")
+    plot.legend(frameon=False, fontsize=8.0, loc="best")
 
 
 def _draw_needed(plot: Axes, curve: StepCurve, colour: Colour) -> None:
@@ -98,8 +98,9 @@ def _draw_needed(plot: Axes, curve: StepCurve, colour: Colour) -> None:
         plot.annotate(
             "this draft" if own.best is not None else "this draft never pays",
             (own.draft_cost, acceptance),
-            xytext=(6, -12),
+            xytext=(-6 if own.draft_cost > edge / 2.0 else 6, -12),
             textcoords="offset points",
+            ha="right" if own.draft_cost > edge / 2.0 else "left",
             color=INK.light,
             size=8.5,
             weight="bold",
