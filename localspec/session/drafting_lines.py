@@ -41,10 +41,11 @@ def _drafters(arm: Mapping[str, object]) -> str:
         rounds, drafted, accepted = (_count(share, what) for what in names)
         if rounds:
             rate = percent_text(accepted / drafted) if drafted else ""
-            shown.append(f"{name} {accepted} of {drafted} tokens in {rounds} rounds ({rate})")
+            times = f"{rounds} round{'s' if rounds > 1 else ''}"
+            shown.append(f"{name}, {accepted} of {drafted} tokens accepted in {times} ({rate})")
     if len(shown) < 2 and arm.get("method") not in ("cascade", "auto"):
         return ""
-    return f"accepted of {'; of '.join(shown)}." if shown else ""
+    return f"{'; '.join(shown)}." if shown else ""
 
 
 def _pacing(arm: Mapping[str, object]) -> str:
