@@ -22,6 +22,9 @@ from localspec.errors import LocalspecError
 from localspec.hardware.cores import read_cores
 from tests.bench.against_redecoding import against_redecoding
 from tests.bench.against_server import draft_on, speculation_off
+from tests.bench.app_escape import escape
+from tests.bench.app_first_paint import first_paint
+from tests.bench.app_overhead import app_overhead
 from tests.bench.drafters import suffix, suffix_cost
 from tests.bench.footprint import footprint_time
 from tests.bench.header import header_time
@@ -48,6 +51,9 @@ BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
     "verification_speed": ("Verification by ratio, against exact", verification_speed),
     "header": ("Reading a header", header_time),
     "footprint": ("Planning memory", footprint_time),
+    "first-paint": ("The app, from its start to its first screen", first_paint),
+    "escape": ("The app, from Esc to the end of what went on", escape),
+    "app-overhead": ("The app, what it costs the engine", app_overhead),
 }
 _BUSY_LOAD = 0.5
 

@@ -1,7 +1,8 @@
-"""From the key Esc to the moment when nothing goes on any more, on the real worker: in a prompt, in an answer, in a race.
+"""From the key Esc to the moment when nothing goes on any more, on the real worker.
 
-It counts from the key being read to the worker of the screen being done: the engine has ended the answer, and what
-came is kept and marked. Beside it stands the longest time for which the app's event loop did not come round meanwhile.
+In a prompt that is read, in an answer and in a comparison. It counts from the key being read to the worker of the
+screen being done: the engine has ended the answer, and what came is kept and marked. Beside it stands the longest time
+for which the app's event loop did not come round meanwhile.
 """
 
 from __future__ import annotations

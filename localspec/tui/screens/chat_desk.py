@@ -242,10 +242,13 @@ class ChatDesk(ModeScreen):
 
     @on(Ended)
     async def _end(self, event: Ended) -> None:
-        self._job = None
-        self._is_stopping = False
-        if event.asking is not None and event.outcome is not None:
-            await self._take_outcome(event.asking, event.outcome)
+        try:
+            if event.asking is not None and event.outcome is not None:
+                await self._take_outcome(event.asking, event.outcome)
+        finally:
+            # Not before: a key could begin something else while the answer is still being put in its place.
+            self._job = None
+            self._is_stopping = False
         if event.notice:
             self._say(event.notice)
         self._look_up_baseline()
