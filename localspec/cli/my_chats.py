@@ -32,13 +32,19 @@ def own_texts(services: Services, context: ContextSettings, max_tokens: int) -> 
     return workloads
 
 
-def conclude_by_kind(document: Record, console: Console) -> Record:
-    """Print what drafting does for each kind of own text, and return what the JSON holds of that."""
+def show_by_kind(document: Record, console: Console) -> Record:
+    """Print what drafting does for each kind of own text in a run, and return what the JSON holds of that."""
     outcomes = outcomes_of(document)
     if not outcomes:
         return {}
     console.print()
     say(console, one_line(outcome_line(outcomes)))
-    if document.get("run_id") is not None and any(outcome.pays for outcome in outcomes):
-        say(console, "To chat with the best setting for each kind: localspec profile save NAME, then --profile NAME.")
     return {"by_kind": outcome_record(outcomes)}
+
+
+def conclude_by_kind(document: Record, console: Console) -> Record:
+    """Do as show_by_kind, and print what to do with it."""
+    more = show_by_kind(document, console)
+    if document.get("run_id") is not None and any(item["pays"] for item in more.get("by_kind", {}).values()):
+        say(console, "To chat with the best setting for each kind: localspec profile save NAME, then --profile NAME.")
+    return more

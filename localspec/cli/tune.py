@@ -9,10 +9,11 @@ from typing import cast
 from localspec.catalog.workloads import Workload, find_workload, load_workloads, workload_from_file
 from localspec.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, say_failure, say_notice
 from localspec.cli.interruption import Interruptions
+from localspec.cli.my_chats import own_texts, show_by_kind
 from localspec.cli.screen import notices_console, progress, results_console
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
-from localspec.cli.tune_profile import check_profile_name, keep_winner
+from localspec.cli.tune_profile import check_profile_name, confirmation_of, keep_winner
 from localspec.cli.tune_report import progress_printer, show_result
 from localspec.engine.values import KvType, Method
 from localspec.errors import UsageError
@@ -26,6 +27,7 @@ from localspec.session.loading import (
     reserve_bytes,
     sampling_settings,
 )
+from localspec.session.measurement import measurement_record
 from localspec.session.records import encode_record
 from localspec.session.tuning.budget import parse_budget
 from localspec.session.tuning.conditions import battery_note
@@ -66,11 +68,17 @@ class TuneChoice:
     is_forced: bool
     fixed: tuple[str, ...]
     """Options that were given, and so are not searched."""
+    is_own: bool = False
+    """Tune for the user's own chats, too."""
 
 
 def run_tune(services: Services, choice: TuneChoice, flags: Flags, is_json: bool) -> int:
     """Search, print, keep, and return the exit code."""
-    plan = make_plan(choice, settings_in_force(flags), flags)
+    settings = settings_in_force(flags)
+    own: tuple[Workload, ...] = ()
+    if choice.is_own:
+        own = own_texts(services, context_settings(settings), settings.bench.max_tokens)
+    plan = make_plan(choice, settings, flags, own)
     if choice.profile is not None and choice.is_kept:
         check_profile_name(services, choice.profile, choice.replaces)
     say_notice(order_text(plan))
@@ -86,8 +94,8 @@ def run_tune(services: Services, choice: TuneChoice, flags: Flags, is_json: bool
         return _finish(services, choice, result, is_json)
 
 
-def make_plan(choice: TuneChoice, settings: Settings, flags: Flags) -> TuningPlan:
-    """Return the plan that the command line and the settings make up.
+def make_plan(choice: TuneChoice, settings: Settings, flags: Flags, own: tuple[Workload, ...] = ()) -> TuningPlan:
+    """Return the plan that the command line and the settings make up; `own` are workloads of the user's chats.
 
     Raises:
         UsageError: the budget is no time, a workload or prompt does not exist, or a method lacks its model.
@@ -103,7 +111,7 @@ def make_plan(choice: TuneChoice, settings: Settings, flags: Flags) -> TuningPla
         context=context_settings(settings),
         draft_context=draft_context_settings(settings),
         speculation=measured_speculation(settings),
-        workloads=_workloads(choice),
+        workloads=_workloads(choice, own),
         sampling=sampling_settings(settings),
         budget_s=budget_s,
         methods=methods,
@@ -121,19 +129,22 @@ def make_plan(choice: TuneChoice, settings: Settings, flags: Flags) -> TuningPla
 def _finish(services: Services, choice: TuneChoice, result: TuningResult, is_json: bool) -> int:
     console = results_console(is_json)
     run_id, profile = keep_winner(services, choice, result) if choice.is_kept else (None, "")
+    confirmation = confirmation_of(result) if choice.is_own else None
+    more = {} if confirmation is None else show_by_kind(measurement_record(confirmation), console)
     show_result(result, console, profile)
     if result.failure is not None:
         say_failure(result.failure)
     if is_json:
-        print(encode_record(tuning_record(result, run_id, profile)))
+        print(encode_record({**tuning_record(result, run_id, profile), **more}))
     if result.is_interrupted:
         notices_console().print("Interrupted.")
         return EXIT_INTERRUPTED
     return EXIT_FAILED if result.failure is not None else EXIT_DONE
 
 
-def _workloads(choice: TuneChoice) -> tuple[Workload, ...]:
-    own = () if choice.prompt_file is None else (workload_from_file(choice.prompt_file),)
+def _workloads(choice: TuneChoice, own: tuple[Workload, ...]) -> tuple[Workload, ...]:
+    if choice.prompt_file is not None:
+        own = (*own, workload_from_file(choice.prompt_file))
     names = dict.fromkeys(choice.workloads or (() if own else DEFAULT_WORKLOADS))
     known = load_workloads() if names else ()
     return (*(find_workload(name, known) for name in names), *own)

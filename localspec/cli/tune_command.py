@@ -42,6 +42,7 @@ DEFAULT_BUDGET = "5m"
     metavar="FILE",
     help="A text file as the prompt, beside or instead of workloads.",
 )
+@options.my_chats
 @click.option(
     "--budget",
     default=DEFAULT_BUDGET,
@@ -94,6 +95,7 @@ def tune(services: Services, /, **given: Any) -> int:
         is_kept=given["is_kept"],
         ignore_eos=given["ignore_eos"],
         is_forced=given["is_forced"],
+        is_own=given["is_own"],
         fixed=tuple(
             name
             for name in ("n_threads", "n_threads_batch", "flash_attn", "type_k", "type_v", "draft_n_gpu_layers")

@@ -11,10 +11,12 @@ from localspec.cli.failures import say_failure, say_notice
 from localspec.cli.profile import RepoOf, opened, say_reading
 from localspec.cli.services import Services
 from localspec.errors import LocalspecError, UsageError
-from localspec.session.measurement import Measurement
+from localspec.session.arms import BASELINE_NAME
+from localspec.session.kind_outcome import outcomes_of
+from localspec.session.measurement import Measurement, measurement_record
 from localspec.session.profiles import make_profile, read_profile
 from localspec.session.run_keeping import RunKeeper
-from localspec.session.tuning.values import Confirmed, TuningResult
+from localspec.session.tuning.values import TuningResult
 from localspec.store.database import Database
 from localspec.store.profiles import MAX_NAME, Profiles, check_name
 from localspec.store.runs import Runs
@@ -38,16 +40,22 @@ def check_profile_name(services: Services, name: str, replaces: bool) -> None:
 def keep_winner(services: Services, choice: TuneChoice, result: TuningResult) -> tuple[int | None, str]:
     """Keep the confirmation, and the winner if there is one; return the run's number and the profile's name.
 
+    Of own chats each kind's own winner is kept, too, also where none wins over all.
+
     What cannot be kept is said, and is no reason to lose what was found.
     """
-    measurement = _measurement(result)
+    measurement = confirmation_of(result)
     if measurement is None:
         return None, ""
     run_id = RunKeeper("tune", services.open_database, say_notice).finish(measurement)
-    if run_id is None or result.winner is None:
+    # A setting that was passed over for all texts must not come back for one of them.
+    has_kinds = choice.is_own and result.is_conclusive and not any(one.reason for one in result.confirmed)
+    pays = has_kinds and any(outcome.pays for outcome in outcomes_of(measurement_record(measurement)))
+    if run_id is None or (result.winner is None and not pays):
         return run_id, ""
+    arm = BASELINE_NAME if result.winner is None else result.winner.arm
     try:
-        return run_id, _save(services, choice, result.winner, run_id)
+        return run_id, _save(services, choice, arm, has_kinds, run_id)
     except LocalspecError as error:
         say_failure(error)
         return run_id, ""
@@ -61,14 +69,15 @@ def made_up_name(target: Path, taken: set[str]) -> str:
     return next(name for name in names if name.casefold() not in taken)
 
 
-def _save(services: Services, choice: TuneChoice, winner: Confirmed, run_id: int) -> str:
+def _save(services: Services, choice: TuneChoice, arm: str, has_kinds: bool, run_id: int) -> str:
     with opened(services) as database:
         name = choice.profile or made_up_name(Path(choice.target), _taken(database))
         made = make_profile(
             name,
             Runs(database).get(run_id),
             datetime.now(UTC),
-            arm=winner.arm,
+            arm=arm,
+            with_kinds=has_kinds,
             repo_of=RepoOf(),
             on_reading=say_reading,
         )
@@ -77,7 +86,7 @@ def _save(services: Services, choice: TuneChoice, winner: Confirmed, run_id: int
     return name
 
 
-def _measurement(result: TuningResult) -> Measurement | None:
+def confirmation_of(result: TuningResult) -> Measurement | None:
     """Return the confirmation that the winner was in; the last one without a winner."""
     for measurement in result.measurements:
         arms = {arm.speculation for arm in measurement.plan.arms}

@@ -102,7 +102,7 @@ def sampled(prompts: Sequence[OwnPrompt], limit: int = PER_KIND) -> tuple[OwnPro
     """Return at most `limit` prompts, such that few of them are a fair choice too.
 
     The chats take turns, so that a long one does not stand for all. Half are the newest; the others are spread evenly
-    over what is older, and stand in between.
+    over what is older, and stand in between, so that every other one of them is a fair choice, too.
 
     Args:
         prompts: the newest first.
@@ -115,7 +115,12 @@ def sampled(prompts: Sequence[OwnPrompt], limit: int = PER_KIND) -> tuple[OwnPro
     newest, older = mixed[:num_newest], mixed[num_newest:]
     num_older = limit - num_newest
     spread = [older[at * len(older) // num_older] for at in range(num_older)]
-    return tuple(own for at in range(num_newest) for own in (newest[at], *spread[at : at + 1]))
+    taken: list[OwnPrompt] = []
+    for at in range(num_newest):
+        two = (newest[at], *spread[at : at + 1])
+        # Turned each time: whoever takes every other prompt gets some of both.
+        taken += two if at % 2 == 0 else two[::-1]
+    return tuple(taken)
 
 
 def own_workloads(found: OwnPrompts, per_kind: int = PER_KIND, least: int = LEAST) -> tuple[Workload, ...]:
