@@ -24,6 +24,7 @@ from localspec.metrics.statistics import Estimate
 from localspec.session.arms import Arm, PromptCase, arms_from_settings, build_arms
 from localspec.session.comparison import ComparisonProgress, run_comparison, run_order
 from localspec.session.outcome import ComparisonFailed, ComparisonInterrupted, ComparisonResult
+from localspec.session.pacing_memory import COLD
 from localspec.session.same_text import first_difference, worst
 from tests.scripted_engine import ArmScript, ScriptedEngine
 
@@ -89,6 +90,29 @@ async def test_runs_are_alike_fresh_and_alternate() -> None:
     assert sum(isinstance(request, Configure) for request in engine.requests) == 7
     assert [len(arm.trials) for arm in result.arms] == [3, 3]
     assert result.closing is not None
+
+
+async def test_adaptive_arms_begin_every_run_cold_and_remember_nothing() -> None:
+    engine = ScriptedEngine()
+    settings = SpeculationSettings(remembers=True)
+    adaptive = Arm("adaptive", replace(settings, method="ngram", pacing="adaptive"))
+    arms = (*build_arms(("off", "auto"), settings), adaptive)
+    await run_comparison(engine, "chat", PROMPTS, arms, GREEDY, 20, lambda progress: None, num_pairs=4)
+    told = [request for request in engine.requests if isinstance(request, Configure)]
+    assert not any(request.speculation.remembers for request in told)
+    states: dict[str, list[str]] = {arm.name: [] for arm in arms}
+    for request in told:
+        name = "adaptive" if request.speculation.method == "ngram" else request.speculation.method
+        states[name].append(request.pacing_state)
+    # A warm-up and four pairs.
+    assert states["auto"] == states["adaptive"] == [COLD] * 5
+    assert set(states["off"]) == {""}
+    tuned = ScriptedEngine()
+    state = "what was learnt"
+    await run_comparison(
+        tuned, "chat", PROMPTS, arms, GREEDY, 20, lambda progress: None, num_pairs=1, pacing_state=state
+    )
+    assert {one.pacing_state for one in tuned.requests if isinstance(one, Configure)} == {"", state}
 
 
 async def test_a_good_draft_is_faster_by_what_its_rounds_say() -> None:

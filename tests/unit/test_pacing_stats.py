@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 
 import pytest
 
+from localspec.engine.values import SpeculationSettings, SpeculationState
+from localspec.metrics.latency import LatencyFold
 from localspec.metrics.pacing import PacingStats
 from localspec.metrics.speculation import fold_rounds
 from localspec.session.drafting_lines import chosen_lengths, drafting_lines
-from localspec.session.trial_record import drafters_record, pacing_record
+from localspec.session.kept_trials import trial_of
+from localspec.session.trial import Trial
+from localspec.session.trial_record import drafters_record, pacing_record, trial_record
 from tests.made_up_rounds import a_round, beliefs
 
 ROUNDS = (
@@ -74,3 +79,35 @@ def test_the_document_tells_who_drafted_what() -> None:
 def test_a_damaged_document_is_no_failure(odd: dict[str, object]) -> None:
     lines = drafting_lines({"arms": [{"name": "auto", "method": "auto", "has_run": True, **odd}, "no arm"]})
     assert all(line.startswith("auto: ") for line in lines)
+
+
+def test_a_kept_trial_gives_the_same_numbers_again() -> None:
+    settings = SpeculationSettings("auto")
+    state = SpeculationState(True, "auto", "suffix + draft X", "", settings)
+    trial = Trial(
+        arm="auto",
+        pair=0,
+        place=0,
+        prompt_name="one",
+        prompt_tokens=(1, 2),
+        rounds=ROUNDS,
+        stats=fold_rounds(ROUNDS),
+        latency=LatencyFold().result(),
+        text="",
+        finish_reason="length",
+        speculation=state,
+        peak_rss_bytes=0,
+        device_used_bytes=0,
+    )
+    record = {**trial_record(trial), "speculation": asdict(state), "device_used_bytes": 0}
+    assert record["rounds"]["needed"] == [None, 0.25, 0.25, 0.58, 0.58]
+    assert {len(column) for column in record["rounds"].values()} == {len(ROUNDS)}
+    again = trial_of(json.loads(json.dumps(record)))
+    assert again.stats.by_drafter == trial.stats.by_drafter
+    assert replace(again.stats.pacing, last=None) == replace(trial.stats.pacing, last=None)
+    assert again.stats.pacing.is_resting
+    older = json.loads(json.dumps(record))
+    for name in ("drafter", "match_length", "expected_tokens", "is_resting"):
+        del older["rounds"][name]
+    assert set(trial_of(older).stats.by_drafter) == {"suffix + draft X"}
+    assert trial_of(older).stats.pacing == PacingStats()

@@ -8,16 +8,20 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from localspec.cli.main import run
 from localspec.cli.services import Services
-from localspec.engine.events import EngineFailed, Event
+from localspec.engine.events import EngineFailed, Event, GenerationFinished, PacingReported, RoundFinished
+from localspec.engine.pacing_state import PacingState, to_text
 from localspec.engine.requests import Configure, Generate, LoadModels, Request
 from localspec.engine.values import SamplingSettings
 from localspec.session.conversation import Conversation
+from localspec.session.pacing_memory import COLD
+from tests.made_up_rounds import beliefs
 from tests.scripted_engine import ArmScript, EchoEngine
 
 Talk = Callable[..., tuple[int, str, str]]
@@ -90,6 +94,78 @@ def test_a_method_that_is_not_possible_changes_nothing(command: str, talk: Talk)
     assert "draft is not possible: there is no draft model. A chat that begins with --draft MODEL has one." in err
     assert "It stays as it was: speculation O" in err
     assert [method for method, _ in engine.generated] == ["auto"]
+
+
+def test_pacing_and_verification_change_between_answers(talk: Talk) -> None:
+    engine = EchoEngine()
+    said = "/pacing adaptive\n/verification block\n/pacing sometimes\n/method suffix\n/off\n/verification\n/on\nhello\n"
+    _, _, err = talk(said, engine=engine)
+    told = [request.speculation for request in engine.requests if isinstance(request, Configure)]
+    assert [(one.method, one.pacing, one.verification) for one in told] == [
+        ("auto", "adaptive", "exact"),
+        ("auto", "adaptive", "block"),
+        ("suffix", "adaptive", "block"),
+        ("off", "adaptive", "block"),
+        ("suffix", "adaptive", "block"),
+    ]
+    assert "/pacing takes fixed or adaptive; now it is adaptive." in err
+    assert "/verification takes exact, rejection or block; now it is block." in err
+    assert "speculation ON (suffix, adaptive up to 4, block)" in err
+    assert [method for method, _ in engine.generated] == ["suffix"]
+
+
+class LearningEngine(EchoEngine):
+    """Rests in the end, and reports what it has learnt."""
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in super().stream(request):
+            if isinstance(event, RoundFinished) and event.index:
+                resting = beliefs("draft X", 0, is_resting=True, acceptance=0.31, needed=0.58)
+                yield replace(event, beliefs=resting)
+                continue
+            if isinstance(event, GenerationFinished):
+                yield PacingReported(request.id, LEARNT)
+            yield event
+
+
+LEARNT = to_text(PacingState({1: 0.01, 2: 0.012}, {}))
+
+
+def test_what_it_learns_is_there_at_the_next_start_until_it_is_forgotten(
+    talk: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCALSPEC_DATA", str(tmp_path / "data"))
+
+    def told(said: str) -> list[str]:
+        engine = LearningEngine()
+        _, _, err = talk(said, "--no-keep", engine=engine)
+        assert "resting: acceptance 0.31, needs 0.58 here" in err or "hello" not in said
+        return [request.pacing_state for request in engine.requests if isinstance(request, Configure)]
+
+    assert told("hello world\n") == []
+    assert told("/off\n") == [LEARNT, ""]
+    assert told("/forget\n") == [LEARNT, COLD]
+    assert told("") == []
+
+
+def test_answers_are_remembered_only_when_asked_for(talk: Talk) -> None:
+    engine = EchoEngine()
+    _, _, err = talk("hello\n", engine=engine)
+    assert "Answers are kept" not in err
+    asking = EchoEngine()
+    _, _, err = talk("hello\n", "--remember", engine=asking)
+    assert "Answers are kept on this machine" in err and "`localspec remove --answers` deletes it" in err
+    loads = [request for one in (engine, asking) for request in one.requests if isinstance(request, LoadModels)]
+    assert [load.speculation.remembers for load in loads] == [False, True]
+
+
+@pytest.mark.parametrize("method", ["draft", "cascade"])
+def test_a_method_that_needs_a_model_is_refused_at_once(talk: Talk, method: str) -> None:
+    engine = EchoEngine()
+    engine.is_closed = True
+    code, _, err = talk("hello\n", "--method", method, engine=engine)
+    assert code == 2 and "needs a model. " not in err and "--draft MODEL" in err
+    assert engine.requests == []
 
 
 def test_on_says_why_it_stays_off(talk: Talk) -> None:

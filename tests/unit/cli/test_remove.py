@@ -8,8 +8,11 @@ import pytest
 from localspec.catalog.found_model import FoundModel
 from localspec.catalog.places import PlaceKind
 from localspec.cli.main import run
+from localspec.engine.pacing_state import PacingState, to_text
 from localspec.errors import UsageError
+from localspec.session.pacing_memory import PacingMemory
 from localspec.session.removing import check_removable, remove_model
+from tests.made_up_machine import model_info
 
 COMMIT = "c" * 40
 
@@ -208,3 +211,32 @@ def test_a_refused_removal_claims_nothing(
     assert run(["remove", "stuck", "--yes"]) == 1
     assert "Removed" not in capsys.readouterr().out
     assert stuck.exists()
+
+
+def test_what_is_kept_for_drafting_goes_when_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["remove", "--answers", "--learnt", "--yes"]) == 0
+    assert capsys.readouterr().out == "There is nothing to remove.\n"
+    answers, learnt = data.parent / "answers", data.parent / "pacing"
+    answers.mkdir()
+    (answers / f"{'ab' * 16}.answers").write_bytes(b"x" * 400)
+    PacingMemory().keep(model_info("/m.gguf"), None, to_text(PacingState({1: 0.01}, {})))
+    kept = put(data, "kept")
+    assert run(["remove", "--learnt", "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert "what adaptive drafting has learnt of 1 pair of models" in out and "freed" in out
+    assert not list(learnt.iterdir()) and len(list(answers.iterdir())) == 1
+    assert run(["remove", "--answers", "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert out == f"answers to copy from: about 100 tokens in {answers}\nRemoved; 400 bytes freed.\n"
+    assert not [path for path in answers.iterdir() if path.suffix != ".lock"] and kept.exists()
+
+
+def test_answers_go_only_after_a_yes(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data.parent / "answers").mkdir()
+    path = data.parent / "answers" / f"{'ab' * 16}.answers"
+    path.write_bytes(b"x")
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run(["remove", "--answers"]) == 2
+    assert "Add --yes" in capsys.readouterr().err and path.exists()
