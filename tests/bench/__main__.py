@@ -25,6 +25,7 @@ from tests.bench.against_server import draft_on, speculation_off
 from tests.bench.app_escape import escape
 from tests.bench.app_first_paint import first_paint
 from tests.bench.app_overhead import app_overhead
+from tests.bench.auto import adversary, auto
 from tests.bench.drafters import suffix, suffix_cost
 from tests.bench.footprint import footprint_time
 from tests.bench.header import header_time
@@ -45,6 +46,8 @@ BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
     "ngram_cost": ("N-gram, cost of a round by length of text", ngram_cost),
     "suffix": ("Suffix decoding, against n-gram, on answers of plain decoding", suffix),
     "suffix_cost": ("Suffix decoding, cost by length of text", suffix_cost),
+    "adversary": ("Adaptive drafting with drafters that always lie, against speculation off", adversary),
+    "auto": ("Method auto, against speculation off and every fixed setting", auto),
     "verify": ("Cost of a step by its number of tokens", verify_cost),
     "verification_cost": ("Distributions and verification by ratio, cost", verification_cost),
     "verification": ("Verification at a temperature, expected accepted by rule", verification),

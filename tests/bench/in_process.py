@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from localspec.engine.adaptive_pacing import AdaptivePacing
 from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.events import Event, GenerationStarted, RoundFinished
@@ -69,13 +70,23 @@ class InProcessPair:
         text = self._target.chat.render((Message("user", question),))
         return tuple(self._target.chat.tokenize(self._target.model.vocabulary, text))
 
-    def run(self, drafter: Drafter | None, n_max: int, prompt: Sequence[int], max_tokens: int) -> Run:
-        """Read a prompt afresh and answer it greedily, end-of-generation tokens banned."""
+    def run(
+        self,
+        drafter: Drafter | None,
+        n_max: int,
+        prompt: Sequence[int],
+        max_tokens: int,
+        pacing: AdaptivePacing | None = None,
+    ) -> Run:
+        """Read a prompt afresh and answer it greedily, end-of-generation tokens banned.
+
+        `pacing` chooses the lengths of drafts; None takes n_max in each round.
+        """
         events: list[Event] = []
         self.draft.clear()
         settings = SpeculationSettings("off" if drafter is None else "draft", n_max=n_max)
         state = SpeculationState(drafter is not None, settings.method, "", "", settings)
-        generation = Generation(self._target, drafter, state, events.append, perf_counter())
+        generation = Generation(self._target, drafter, state, events.append, perf_counter(), pacing=pacing)
         generation.run(Generate(1, tokens=tuple(prompt), max_tokens=max_tokens, ignore_eog=True, is_fresh=True))
         started = next(event for event in events if isinstance(event, GenerationStarted))
         return Run(started.prompt_tokens, tuple(event for event in events if isinstance(event, RoundFinished)))
