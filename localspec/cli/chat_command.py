@@ -46,6 +46,7 @@ def chat_choice(given: Mapping[str, Any]) -> options.ChatChoice:
         max_tokens=given["max_tokens"],
         is_forced=given["is_forced"],
         is_kept=not given["is_unkept"],
+        by_workload=given.get("by_workload") or {},
     )
 
 

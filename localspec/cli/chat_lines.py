@@ -31,8 +31,14 @@ def loaded_line(loaded: ModelsLoaded, target: FoundModel, draft: FoundModel | No
     return one_line(f"{line}, context {loaded.target.n_ctx} | {speculation_line(loaded.speculation, draft)}")
 
 
-def status_line(answer: Answer, draft: FoundModel | None) -> str:
-    """Return what an answer cost, in one line. Without drafts there is no acceptance to speak of."""
+def status_line(answer: Answer, draft: FoundModel | None, kind: str = "") -> str:
+    """Return what an answer cost, in one line. Without drafts there is no acceptance to speak of.
+
+    Args:
+        answer: with its figures.
+        draft: the draft model that was asked for.
+        kind: of text, if the way of drafting was chosen by it; otherwise empty.
+    """
     parts = [
         f"{answer.stats.num_tokens} tokens",
         f"decode {speed_text(answer.latency.decode_tps)}",
@@ -41,7 +47,8 @@ def status_line(answer: Answer, draft: FoundModel | None) -> str:
     if answer.speculation is not None:
         if answer.speculation.is_on and answer.stats.acceptance_rate is not None:
             parts.append(f"acceptance {percent_text(answer.stats.acceptance_rate)}")
-        parts.append(speculation_line(answer.speculation, draft))
+        line = speculation_line(answer.speculation, draft)
+        parts.append(f"{kind}: {line}" if kind else line)
     if resting := resting_phrase(answer.stats.pacing):
         parts.append(resting)
     if ending := _ENDINGS[answer.finish_reason]:

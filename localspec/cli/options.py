@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from localspec.cli.completion import complete_model
 from localspec.methods import DRAFTING_SETTINGS
+
+if TYPE_CHECKING:
+    from localspec.settings import DraftGroup
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -94,6 +97,8 @@ class ChatChoice:
     """Load what would not fit into memory, too."""
     is_kept: bool = True
     """Keep the chat in the store."""
+    by_workload: Mapping[str, DraftGroup] = field(default_factory=dict)
+    """A profile's settings for kinds of text; empty where none depend on it."""
 
 
 def flags_of(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:

@@ -9,10 +9,11 @@ import click
 
 from localspec.cli.completion import complete_model
 from localspec.cli.services import Services
-from localspec.methods import needs_draft, takes_draft
+from localspec.methods import DRAFTING_SETTINGS, needs_draft, takes_draft
 
 if TYPE_CHECKING:
-    from localspec.session.profiles import NamedProfile
+    from localspec.session.profiles import NamedProfile, ProfileDocument
+    from localspec.settings import DraftGroup
 
 target = click.argument("target", required=False, metavar="[TARGET]", shell_complete=complete_model)
 
@@ -64,12 +65,21 @@ def filled(services: Services, given: Mapping[str, Any]) -> dict[str, Any]:
     if not wanted and (not needs_draft((method,)) or made["draft"] is not None):
         if "methods" not in given:
             made["method"] = method
+            made["by_workload"] = _by_workload(given, document, has_draft=made["draft"] is not None)
         elif method != "off":
             made["methods"] = ("off", method)
     for key, value in _settings(given, profile_settings(profile)).items():
         if made.get(key) is None:
             made[key] = value
     return made
+
+
+def _by_workload(given: Mapping[str, Any], document: ProfileDocument, has_draft: bool) -> dict[str, DraftGroup]:
+    """Return what the profile says for kinds of text; nothing where an option of drafting was given: it goes first."""
+    if any(given.get(name) is not None for name in DRAFTING_SETTINGS):
+        return {}
+    kinds = document.by_workload.items()
+    return {kind: group for kind, group in kinds if has_draft or not needs_draft((group.method,))}
 
 
 def profile_settings(profile: NamedProfile) -> dict[str, object]:

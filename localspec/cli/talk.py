@@ -30,6 +30,7 @@ from localspec.session.chat_record import models_record, tidy_title, unkept_chat
 from localspec.session.conversation import Answer, Conversation
 from localspec.session.draft_refusal import draft_refusal
 from localspec.session.earlier_answers import remembering_notice
+from localspec.session.kind_drafting import KindDrafting, settings_by_kind
 from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import (
     OnLoadProgress,
@@ -83,6 +84,7 @@ class Talk:
         self._is_forced = choice.is_forced
         self._memory: tuple[LoadPlan, ModelsLoaded] | None = None
         self._drafting = DraftingChoice(settings, method)
+        self._kinds = KindDrafting(settings_by_kind(choice.by_workload))
         self._learnt = PacingKeeper(PacingMemory())
         self._system = choice.system or ""
         self._max_tokens = choice.max_tokens or DEFAULT_MAX_TOKENS
@@ -112,6 +114,7 @@ class Talk:
             way_on = ("With --draft none the chat goes on without.",) if self._is_continued else ()
             raise draft_refusal(self._target_word, loaded.draft_failure, *way_on)
         self._memory = (memory, loaded)
+        self._kinds.forget()
         _say(loaded_line(loaded, *self._models))
         for note in context_notes(loaded):
             _say(f"{note.severity}: {note.text} {note.advice}")
@@ -181,13 +184,15 @@ class Talk:
         finally:
             stream.close()
         self._keeper.finish(answer)
-        _say(status_line(answer, self._models[1]))
+        _say(status_line(answer, self._models[1], self._kinds.kind))
 
     async def _ask(self, text: str, stream: AnswerStream) -> Answer:
         def hear(piece: str) -> None:
             stream.show(piece)
             self._keeper.hear(piece)
 
+        if refused := await self._kinds.prepare(self._conversation, text, self._drafting.speculation):
+            _say(one_line(f"The profile's way of drafting for {self._kinds.kind} is not possible: {refused}"))
         # A prompt that is short is read before anybody could read the line on it.
         timer = asyncio.get_running_loop().call_later(PREFILL_PATIENCE_S, stream.show_prefill)
         try:
@@ -235,6 +240,9 @@ class Talk:
         if value not in CHOICES[what]:
             _say(usage(what, self._drafting.now(what)))
             return
+        if self._kinds.is_used:
+            self._kinds.give_up()
+            _say("From here on the profile's settings for kinds of text do not count.")
         wanted, before = self._drafting.changed(what, value), self._drafting.speculation
         state, refused = self._interruptions.run(self._conversation.try_out(wanted.speculation, before))
         line = speculation_line(state, self._models[1])
@@ -250,6 +258,7 @@ class Talk:
     def _forget(self) -> None:
         self._learnt.forget()
         self._interruptions.run(self._conversation.configure(self._drafting.speculation, COLD))
+        self._kinds.forget()
         _say("What adaptive drafting has learnt with these models is forgotten.")
 
     def say_kept(self) -> None:
