@@ -160,6 +160,8 @@ def bench(services: Services, /, **given: Any) -> int:
         is_own=given["is_own"],
     )
     if given["suite"] is not None:
+        if given["is_own"]:
+            raise click.UsageError("--suite has texts of its own: leave --my-chats out.")
         from localspec.cli.suite import run_suite_command
 
         return run_suite_command(services, choice, given["budget"], options.flags_of(given), given["is_json"])
@@ -168,7 +170,15 @@ def bench(services: Services, /, **given: Any) -> int:
     return run_bench(services, choice, options.flags_of(given), given["is_json"])
 
 
-for _command in (*COMMANDS, *PROBE_COMMANDS, *RECORD_COMMANDS, *PROFILE_COMMANDS, *HISTORY_COMMANDS, *REPORT_COMMANDS, *TUNE_COMMANDS):
+for _command in (
+    *COMMANDS,
+    *PROBE_COMMANDS,
+    *RECORD_COMMANDS,
+    *PROFILE_COMMANDS,
+    *HISTORY_COMMANDS,
+    *REPORT_COMMANDS,
+    *TUNE_COMMANDS,
+):
     cli.add_command(_command)
 
 

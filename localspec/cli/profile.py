@@ -149,6 +149,8 @@ def _show(console: Console, profile: NamedProfile) -> None:
     threads = context.n_threads or "all cores"
     placed = f"n_ctx {context.n_ctx}, threads {threads}, layers on the GPU {_layers(context.n_gpu_layers)}"
     rows.add_row("drafting", method_text(profile))
+    for kind, group in document.by_workload.items():
+        rows.add_row(one_line(f"drafting for {kind}"), settings_phrase(group))
     rows.add_row("context", f"{placed}, cache {_types(context.type_k, context.type_v)}")
     if own is not None:
         rows.add_row(

@@ -324,7 +324,7 @@ def test_another_target_leaves_the_draft_behind(
     assert run(["chat", str(draft), "--profile", "quick"], Services(lambda: engine)) == 0
     (load,) = (request for request in engine.requests if isinstance(request, LoadModels))
     assert (load.target_path, load.draft_path) == (str(draft), "")
-    assert load.speculation.method == "ngram" and load.speculation.n_max == 5
+    assert load.speculation.method == "auto" and load.speculation.n_max == 5
 
 
 def test_changed_files_are_said_when_a_profile_is_used(

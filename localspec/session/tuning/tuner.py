@@ -28,6 +28,7 @@ from localspec.session.measurement import Measurement, MeasurementPlan, measure_
 from localspec.session.tuning import budget, cold
 from localspec.session.tuning.conditions import condition_notes
 from localspec.session.tuning.confirmation import SEED_STEP, arms_of, choose_winner, evaluate, split_prompts
+from localspec.session.tuning.kinds import with_kinds
 from localspec.session.tuning.reporter import OnProgress, Reporter
 from localspec.session.tuning.search import Ledger, Pool, finalists, search
 from localspec.session.tuning.space import Space, heat_cells
@@ -219,7 +220,8 @@ class _Tuning:
     async def confirm(self) -> None:
         """Compare the best settings with the baseline on prompts that the search has not used."""
         assert self._stand is not None and self._extent is not None
-        chosen = finalists(self.ledger, self._extent.num_finalists)
+        most, trials = self._extent.num_finalists, self.ledger.trials()
+        chosen = with_kinds(finalists(self.ledger, most), trials, self._plan.workloads, self.ledger.spread, most)
         self._report.plan_ends(search=self._report.elapsed_s)
         self._report.begin("confirm")
         groups = _by_draft(chosen)

@@ -2,18 +2,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localspec.cli.main import run
+from localspec.cli.my_chats import own_texts
 from localspec.cli.services import Services
+from localspec.cli.tune import TuneChoice
+from localspec.cli.tune_profile import keep_winner
 from localspec.engine.requests import Generate
+from localspec.engine.values import ContextSettings, SpeculationSettings
+from localspec.session.profiles import read_profile
 from localspec.store.chats import Chats
 from localspec.store.database import Database
+from localspec.store.profiles import Profiles
 from localspec.store.runs import Runs
 from tests.scripted_engine import EchoEngine
+from tests.tuning_kit import SpeedyEngine, plan_of, tuned
 
 PLAIN = "Ferns and ivy like shade, and so do most of the plants that grow under trees in cool and quiet places."
 CODE = (
@@ -114,3 +122,44 @@ def test_too_few_chats(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     code, engine = carried_out(tmp_path / "empty.sqlite3", "bench", model, "--my-chats", *BENCH)
     assert code == 2 and not engine.requests
     assert "Too few chats: 0 answered prompts" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_profile_of_own_chats_shows_each_kind(
+    model: Path, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert carried_out(database, "bench", model, "--my-chats", *BENCH)[0] == 0
+    assert carried_out(database, "profile", "save", "mine")[0] == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "drafting for chat ngram n_max 4" in out and "drafting for code ngram n_max 4" in out
+
+
+def test_the_suite_has_texts_of_its_own(model: Path, database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert carried_out(database, "bench", model, "--my-chats", "--suite", "auto")[0] == 2
+    assert "leave --my-chats out" in " ".join(capsys.readouterr().err.split())
+
+
+def own_speeds(settings: SpeculationSettings, prompt: str) -> float:
+    """Drafts pay for code and cost much else."""
+    if settings.method == "auto":
+        return 1.0
+    return 1.5 if "Double" in prompt else 0.4
+
+
+async def test_tuning_keeps_a_setting_for_each_kind(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    services = Services(open_database=lambda: Database(database))
+    own = own_texts(services, ContextSettings(), 128)
+    plan = plan_of(tmp_path, workloads=own, budget_s=900.0, methods=("ngram",))
+    result = await tuned(SpeedyEngine(truth=own_speeds), plan)
+    assert result.failure is None and result.winner is None and result.confirmed
+    choice = TuneChoice(
+        str(plan.target), (), (), None, "15m", (), (), "mine", False, True, False, False, (), is_own=True
+    )
+    run_id, name = keep_winner(services, choice, result)
+    assert name == "mine" and run_id is not None
+    with Database(database) as opened:
+        document = read_profile(Profiles(opened).get("mine")).document
+    assert document.speculation.method == "off"
+    assert {kind: group.method for kind, group in document.by_workload.items()} == {"code": "ngram", "chat": "off"}
+    assert keep_winner(services, replace(choice, is_own=False), result)[1] == ""
