@@ -222,6 +222,7 @@ async def test_a_theme_from_the_palette_is_kept(
     services: AppServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCALSPEC_CONFIG", str(tmp_path))
+    (tmp_path / "app.json").write_text("{}")
     (tmp_path / "settings.toml").write_text('# mine\n[app]\ntheme = "gruvbox"  # warm\n')
     app = LocalspecApp(replace(services, settings=load_settings(), memory_file=lambda: tmp_path / "app.json"))
     async with app.run_test() as pilot:
