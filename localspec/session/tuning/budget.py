@@ -23,6 +23,8 @@ _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _BUDGET: Final = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smh])")
 _MARGIN: Final = 1.15
 """Arms that lose take longer than the baseline, and switching takes time too."""
+_PAIRS_OF_ROUND: Final = 4
+"""Of the candidates that come furthest."""
 _REPLAYS: Final = 1.2
 """Replays that find out why texts differ."""
 
@@ -84,14 +86,22 @@ def budget_text(seconds: float) -> str:
 
 def least_s(pace: Pace, num_workloads: int) -> float:
     """Return the seconds that the smallest search and its confirmation take, without loading."""
-    search = num_search_runs(3) * num_workloads * pace.run_s(LEAST_TOKENS)
-    return search + confirm_s(pace, num_workloads, LEAST_TOKENS, 1, CONFIRM_PAIRS)
+    return search_s(pace, num_workloads, LEAST_TOKENS, 3) + confirm_s(
+        pace, num_workloads, LEAST_TOKENS, 1, CONFIRM_PAIRS
+    )
 
 
 def num_search_runs(num_candidates: int) -> int:
     """Return about how many runs halving a round of candidates takes, baselines included."""
     # Candidates, then half of them, then a quarter twice: two runs for each, and half as many of the baseline.
     return num_candidates + math.ceil(num_candidates / 2) + 1 if num_candidates < 4 else 3 * num_candidates
+
+
+def search_s(pace: Pace, num_workloads: int, max_tokens: int, num_candidates: int) -> float:
+    """Return the seconds of a round of candidates. The prompt of a pair is read once, and once by a draft."""
+    reading = 2 * _PAIRS_OF_ROUND * pace.run_s(0)
+    answers = num_search_runs(num_candidates) * (pace.run_s(max_tokens) - pace.run_s(0))
+    return num_workloads * (reading + answers)
 
 
 def confirm_s(pace: Pace, num_workloads: int, max_tokens: int, num_finalists: int, pairs: int) -> float:
@@ -141,9 +151,8 @@ def _tokens_that_fit(
     """Return the longest answer that leaves time for that many candidates; 0 for none."""
     shortest = min(LEAST_TOKENS, most_tokens)
     for tokens in sorted({most_tokens, 384, 256, 192, 128, 96, 64, 48, shortest}, reverse=True):
-        needed = num_search_runs(num_candidates) * num_workloads * pace.run_s(tokens) + confirm_s(
-            pace, num_workloads, tokens, num_finalists, CONFIRM_PAIRS
-        )
+        needed = search_s(pace, num_workloads, tokens, num_candidates)
+        needed += confirm_s(pace, num_workloads, tokens, num_finalists, CONFIRM_PAIRS)
         if shortest <= tokens <= most_tokens and needed <= seconds:
             return tokens
     return 0

@@ -73,8 +73,7 @@ def choose_winner(confirmed: Sequence[Confirmed]) -> Confirmed | None:
 
 
 def _reaches(one: Confirmed, best: Confirmed) -> bool:
-    """Whether two gains cannot be told apart: the worse one's median lies within the better one's interval, and no
-    more than LEAST_GAIN below or so that each lies in the other's."""
+    """Whether two gains cannot be told apart: each one's median lies within the other's interval."""
     if one is best:
         return True
     if one.speedup is None or best.speedup is None or best.speedup.low is None or one.speedup.high is None:

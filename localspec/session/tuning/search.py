@@ -41,6 +41,7 @@ class Ledger:
     def __init__(self) -> None:
         self._ratios: dict[WarmSetting, dict[str, list[float]]] = {}
         self._reasons: dict[WarmSetting, str] = {}
+        self._spread = 0.1
 
     def add(self, ratios: Ratios) -> None:
         """Take what a block of runs gave."""
@@ -48,6 +49,7 @@ class Ledger:
             own = self._ratios.setdefault(setting, {})
             for workload, ratio in by_workload.items():
                 own.setdefault(workload, []).append(ratio)
+        self._spread = self._pooled_spread()
 
     def refuse(self, reasons: dict[WarmSetting, str]) -> None:
         """Take why settings could not be switched on."""
@@ -72,17 +74,19 @@ class Ledger:
         ratio = trial.ratio
         if ratio is None or trial.reason:
             return -math.inf
-        return math.log(ratio) - self.spread() / math.sqrt(max(1, trial.num_pairs))
+        return math.log(ratio) - self._spread / math.sqrt(max(1, trial.num_pairs))
 
+    @property
     def spread(self) -> float:
-        """Return the standard deviation of one log ratio of one setting, pooled over settings and workloads."""
-        squares, freedom = 0.0, 0
-        for by_workload in self._ratios.values():
-            for values in by_workload.values():
-                if len(values) > 1:
-                    logs = list(map(math.log, values))
-                    squares += statistics.variance(logs) * (len(logs) - 1)
-                    freedom += len(logs) - 1
+        """Standard deviation of one log ratio of one setting, pooled over settings and workloads."""
+        return self._spread
+
+    def _pooled_spread(self) -> float:
+        columns = [
+            list(map(math.log, values)) for own in self._ratios.values() for values in own.values() if len(values) > 1
+        ]
+        squares = sum((value - statistics.fmean(logs)) ** 2 for logs in columns for value in logs)
+        freedom = sum(len(logs) - 1 for logs in columns)
         return max(_LEAST_SPREAD, math.sqrt(squares / freedom)) if freedom else 0.1
 
     def best(self) -> TuningTrial | None:
@@ -154,7 +158,7 @@ def finalists(ledger: Ledger, most: int) -> tuple[WarmSetting, ...]:
     chosen = worth[:most]
     auto = next((trial for trial in worth if trial.setting.speculation.method == "auto"), None)
     if auto is not None and auto not in chosen and len(chosen) > 1:
-        margin = ledger.spread() / math.sqrt(max(1, auto.num_pairs))
+        margin = ledger.spread / math.sqrt(max(1, auto.num_pairs))
         if math.log(auto.ratio or 1.0) + margin >= math.log(chosen[-1].ratio or 1.0):
             chosen[-1] = auto
     return tuple(trial.setting for trial in chosen)

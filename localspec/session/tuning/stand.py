@@ -79,8 +79,13 @@ class Stand:
         """Time that a run takes, by those that were made; 0 before the first."""
         return statistics.fmean(self._walls_s[-12:]) if self._walls_s else 0.0
 
-    async def baseline(self, case: Case, max_tokens: int = 0) -> Run:
+    async def baseline(self, case: Case, max_tokens: int = 0, is_fresh: bool = False) -> Run:
         """Run once without drafts.
+
+        Args:
+            case: what to answer.
+            max_tokens: of a run that is no measurement; 0 for one that is.
+            is_fresh: read the whole prompt, even if it was the last one.
 
         Raises:
             LocalspecError: the engine failed.
@@ -90,7 +95,7 @@ class Stand:
             self._in_force = None
             await self._configure(WarmSetting(SpeculationSettings(method="off"), self.draft))
             self._is_off = True
-        run = await self._run(case, None, max_tokens)
+        run = await self._run(case, None, max_tokens, is_fresh)
         if run.decode_tps is not None and not max_tokens:
             self.baseline_tps.append(run.decode_tps)
         return run
@@ -146,7 +151,7 @@ class Stand:
     async def _flanked(self, case: Case, arms: Sequence[WarmSetting]) -> dict[WarmSetting, float]:
         """Return ratios to what the baseline's flanking runs say about the moment of each run."""
         before = await self.baseline(case)
-        runs = [(arm, await self._run(case, arm, 0)) for arm in arms if await self._begin(arm)]
+        runs = [(arm, await self._run(case, arm)) for arm in arms if await self._begin(arm)]
         if not runs:
             return {}
         after = await self.baseline(case)
@@ -181,9 +186,11 @@ class Stand:
             self.draft, self.draft_info = (setting.draft if answer.draft is not None else None), answer.draft
         return answer
 
-    async def _run(self, case: Case, setting: WarmSetting | None, max_tokens: int) -> Run:
+    async def _run(self, case: Case, setting: WarmSetting | None, max_tokens: int = 0, is_fresh: bool = False) -> Run:
         tokens = max_tokens or self.max_tokens
         request = case.prompt.request(self.engine.next_id(), case.sampling, tokens, self.ignore_eog)
+        # Runs of one prompt follow each other, and what counts begins after it: it need not be read each time.
+        request = replace(request, is_fresh=is_fresh)
         name = BASELINE_NAME if setting is None else setting.speculation.method
         begun_s, energy = self.clock(), self.read_energy()
         trial = await run_trial(self.engine, request, name, 0, 0, case.prompt.name, self.on_event)

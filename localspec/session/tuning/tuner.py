@@ -148,10 +148,12 @@ class _Tuning:
             raise draft_refusal(str(plan.target), loaded.draft_failure)
         self._stand, case = self._make_stand(plan.max_tokens), self._pool()[0][0]
         await self._stand.baseline(case, WARM_UP_TOKENS)
-        run = await self._stand.baseline(case, min(PILOT_TOKENS, plan.max_tokens))
+        run = await self._stand.baseline(case, min(PILOT_TOKENS, plan.max_tokens), is_fresh=True)
         latency, num_tokens = run.trial.latency, max(1, len(run.trial.tokens))
-        per_token_s = latency.tpot_s or max(1e-4, run.wall_s / num_tokens)
-        self._pace = budget.Pace(max(0.0, run.wall_s - num_tokens * per_token_s), per_token_s)
+        # The usual gap: one hiccup of the machine must not make all of it look slow.
+        usual_s = None if latency.gaps is None else latency.gaps.p50
+        per_token_s = usual_s or latency.tpot_s or max(1e-4, run.wall_s / num_tokens)
+        self._pace = budget.Pace(latency.prefill_s or 0.0, per_token_s)
         # What cannot come to an end is refused now.
         self._size_up()
 

@@ -16,8 +16,8 @@ def stage_text(stage: Stage) -> str:
 def order_text(plan: TuningPlan) -> str:
     """Return the order of the stages and what part of the budget each may take."""
     return (
-        f"{budget_text(plan.budget_s)} in all, loading included: up to a quarter for threads and other ways of loading, about "
-        "half of the rest for ways of drafting, and what is left for confirming the best on new prompts."
+        f"{budget_text(plan.budget_s)} in all, loading included: up to a quarter for threads and other ways of "
+        "loading, about half of the rest for ways of drafting, and what is left for confirming the best on new prompts."
     )
 
 
