@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.errors import SettingsError
+from localspec.methods import METHODS, PACINGS, VERIFICATIONS, needs_draft
 from localspec.tui.state import Workbench
 
 Group = Literal["draft", "sampling", "context", "answer"]
@@ -26,12 +27,31 @@ class Field:
     """What it does, in a few words."""
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One setting that is one of a few words."""
+
+    name: str
+    words: str
+    options: tuple[str, ...]
+
+
+CHOICES: tuple[Choice, ...] = (
+    Choice("method", "how tokens are drafted", METHODS),
+    Choice("pacing", "how long drafts are", PACINGS),
+    Choice("verification", "which drafts stay", VERIFICATIONS),
+)
+"""Of drafting."""
+
 FIELDS: tuple[Field, ...] = (
     Field("n_max", "draft", "most tokens of a draft"),
     Field("n_min", "draft", "drops shorter ones"),
     Field("p_min", "draft", "stop drafting below"),
     Field("ngram_max", "draft", "longest match"),
     Field("ngram_min", "draft", "shortest match"),
+    Field("suffix_factor", "draft", "most tokens per match"),
+    Field("suffix_p_min", "draft", "stop below this share"),
+    Field("draft_temperature", "draft", "-1: the target's"),
     Field("temperature", "sampling", "0 takes the likeliest"),
     Field("top_k", "sampling", "0 keeps all"),
     Field("top_p", "sampling", ""),
@@ -44,7 +64,7 @@ FIELDS: tuple[Field, ...] = (
 
 
 def bench_texts(bench: Workbench) -> dict[str, str]:
-    """Return the value of every field as text, and of `method`."""
+    """Return the value of every field and choice as text, and of `remembers` as `on` or `off`."""
     values = {
         **asdict(bench.context),
         **asdict(bench.sampling),
@@ -52,7 +72,8 @@ def bench_texts(bench: Workbench) -> dict[str, str]:
         "max_tokens": bench.max_tokens,
     }
     texts = {field.name: f"{values[field.name]:.10g}" for field in FIELDS}
-    return {**texts, "method": bench.speculation.method}
+    texts |= {choice.name: str(values[choice.name]) for choice in CHOICES}
+    return {**texts, "remembers": "on" if bench.speculation.remembers else "off"}
 
 
 def bench_from(texts: Mapping[str, str], bench: Workbench) -> Workbench:
@@ -71,15 +92,17 @@ def bench_from(texts: Mapping[str, str], bench: Workbench) -> Workbench:
         if field.name in texts:
             groups[field.group][field.name] = texts[field.name].strip()
     speculation = asdict(bench.speculation)
-    method = texts.get("method", bench.speculation.method)
-    draft = _checked(DraftGroup, {**speculation, **groups["draft"], "method": method})
+    chosen: dict[str, Any] = {choice.name: texts[choice.name] for choice in CHOICES if choice.name in texts}
+    if "remembers" in texts:
+        chosen["remembers"] = texts["remembers"] == "on"
+    draft = _checked(DraftGroup, {**speculation, **groups["draft"], **chosen})
     sampling = _checked(SamplingGroup, {**asdict(bench.sampling), **groups["sampling"]})
     context = _checked(ContextGroup, {**asdict(bench.context), **groups["context"]})
     check_draft(draft, n_ctx=context.n_ctx, n_batch=context.n_batch)
-    if draft.method == "draft" and bench.draft is None:
+    if needs_draft((draft.method,)) and bench.draft is None:
         raise SettingsError(
-            "The method draft needs a draft model, and none is chosen.",
-            "Choose one on the Models screen (F2), or take the method n-gram.",
+            f"The method {draft.method} needs a draft model, and none is chosen.",
+            "Choose one on the Models screen (F2), or take the method suffix, ngram or auto.",
         )
     own = draft.model_dump(exclude={"n_ctx", "n_gpu_layers", "type_k", "type_v"})
     n_ctx_before = bench.context.n_ctx

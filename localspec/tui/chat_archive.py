@@ -265,7 +265,6 @@ def _record(bench: Workbench, settings: Settings) -> Record:
     if bench.target is None:
         raise UsageError("No target model is chosen.", "Choose one on the Models screen.")
     speculation = asdict(bench.speculation)
-    del speculation["verification"]
     own = settings.draft.model_dump(include={"n_ctx", "n_gpu_layers", "type_k", "type_v"})
     in_force = settings.model_copy(
         update={

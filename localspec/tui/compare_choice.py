@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from localspec.engine.values import SpeculationSettings
 from localspec.errors import UsageError
+from localspec.methods import DRAFTING_SETTINGS, needs_draft, settings_read_by
 from localspec.session.verdict import settings_phrase
 from localspec.settings import DraftGroup, Settings, check_draft
 from localspec.tui.state import Workbench
@@ -86,10 +87,10 @@ def obstacle(choice: CompareChoice, bench: Workbench) -> UsageError | None:
     left, right = arms_of(choice, bench)
     if left == right:
         return UsageError("Both arms are the same.", "Change one of them (a or b).")
-    if bench.draft is None and "draft" in (left.method, right.method):
+    if bench.draft is None and needs_draft((left.method, right.method)):
         return UsageError(
             "An arm drafts with a model, and no draft model is chosen.",
-            "Choose one on the Models screen, or use ngram.",
+            "Choose one on the Models screen, or use suffix, ngram or auto.",
         )
     return None
 
@@ -169,8 +170,7 @@ def _texts(choice: CompareChoice, workloads: Sequence[Workload]) -> tuple[Worklo
 
 def _relevant(settings: SpeculationSettings) -> SpeculationSettings:
     plain = SpeculationSettings()
-    if settings.method == "off":
-        return plain
-    if settings.method == "draft":
-        return replace(settings, ngram_max=plain.ngram_max, ngram_min=plain.ngram_min)
-    return replace(settings, p_min=plain.p_min)
+    read = settings_read_by(settings.method, settings.verification)
+    # Earlier answers are never copied from while arms are compared: those of the runs before would be the same ones.
+    unread = {name: getattr(plain, name) for name in DRAFTING_SETTINGS if name not in read or name == "remembers"}
+    return replace(settings, **unread)

@@ -13,6 +13,7 @@ from localspec.engine.events import Configured, GenerationStarted, LoadProgress
 from localspec.engine.interface import Engine, last_event
 from localspec.engine.requests import Configure
 from localspec.errors import EngineDiedError, LocalspecError, ModelLoadError
+from localspec.methods import takes_draft
 from localspec.session.examination import examine
 from localspec.session.load_plan import LoadPlan
 from localspec.session.measurement import Measurement, MeasurementPlan, MeasurementProgress, measure_loaded
@@ -82,8 +83,8 @@ class CompareRun:
 
     async def _measure(self, engine: Engine, plan: MeasurementPlan, bench: Workbench) -> tuple[Measurement, int | None]:
         loaded = await self._room.load(bench, self._note_load)
-        needs_draft = any(arm.speculation.method == "draft" for arm in plan.arms)
-        if needs_draft and loaded.draft is None:
+        has_use = plan.draft is not None and takes_draft(arm.speculation.method for arm in plan.arms)
+        if has_use and loaded.draft is None:
             why = loaded.draft_failure.rstrip(".") or "the engine does not say why"
             raise ModelLoadError(f"The draft cannot be used: {why}.", "Choose another draft on the Models screen.")
         examination = await examine(engine)

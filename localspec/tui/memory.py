@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from localspec.errors import LocalspecError
+from localspec.methods import needs_draft
 from localspec.settings import ContextGroup, DraftGroup, SamplingGroup, Settings
 from localspec.tui.bench_settings import PARTS, bench_of
 from localspec.tui.state import ChosenModel, Workbench
@@ -104,7 +105,7 @@ def recall(remembered: Remembered, settings: Settings, overridden: Collection[tu
     target, draft = _found(remembered.target), _found(remembered.draft)
     if target is None:
         draft = None
-    if draft is None and bench.speculation.method == "draft":
+    if draft is None and needs_draft((bench.speculation.method,)):
         bench = replace(bench, speculation=replace(bench.speculation, method="off"))
     return replace(bench, target=target, draft=draft, max_tokens=remembered.max_tokens)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
+from localspec.methods import needs_draft
 from localspec.tui.model_library import Library
 from localspec.tui.state import ChosenModel, Workbench
 
@@ -133,7 +134,7 @@ def _chosen(entry: ModelEntry) -> ChosenModel:
 
 def _without_draft(bench: Workbench) -> Method:
     method = bench.speculation.method
-    return "off" if method == "draft" else method
+    return "off" if needs_draft((method,)) else method
 
 
 async def _verdict(probe: Engine, target: ChosenModel, draft: ChosenModel) -> PairVerdict:

@@ -18,6 +18,7 @@ from textual.widget import Widget
 
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
+from localspec.methods import WORDS, needs_draft
 from localspec.tui.key_names import key_text
 from localspec.tui.plain import MUTED, plain_line
 
@@ -37,8 +38,11 @@ SCREENS = (
 
 METHODS: tuple[tuple[Method, str], ...] = (
     ("off", "Speculation off"),
+    ("auto", "Draft by whatever pays (auto)"),
     ("draft", "Draft with the draft model"),
     ("ngram", "Draft with n-grams"),
+    ("suffix", "Draft with suffixes"),
+    ("cascade", "Draft with suffixes, then the draft model (cascade)"),
 )
 
 
@@ -115,7 +119,8 @@ class AppCommands(Provider):
         yield Command("New chat", "Begin another one; this one is kept", new_chat, id="chat.new")
         yield Command("Start the comparison", "Off against on, paired", host.action_compare_now, id="app.compare")
         for method, title in METHODS:
-            yield Command(title, f"The method {method}, from the next answer on", partial(self._draft_by, method))
+            words = f"The method {method}: {WORDS[method]}"
+            yield Command(title, words, partial(self._draft_by, method))
         yield Command("Prepare the demo", "Embedded models; no download", host.prepare_demo, id="models.demo")
         yield Command("Settings", "Everything in settings.toml", host.action_settings, id="app.settings")
         yield Command("Keys", "Give other keys to what they do", self._show_keys)
@@ -181,7 +186,7 @@ class AppCommands(Provider):
 
     def _draft_by(self, method: Method) -> None:
         bench = self.host.workbench
-        if method == "draft" and bench.draft is None:
+        if needs_draft((method,)) and bench.draft is None:
             self.host.show_failure(UsageError("No draft model is chosen.", "Choose one on the Models screen (F2)."))
             return
         self.host.workbench = replace(bench, speculation=replace(bench.speculation, method=method))

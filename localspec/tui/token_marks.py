@@ -11,16 +11,21 @@ from rich.cells import cell_len
 from localspec.engine.events import RoundFinished
 from localspec.session.plain_text import printable
 
-Mark = Literal["accepted", "n-gram", "correction", "bonus"]
+Mark = Literal["draft", "suffix", "n-gram", "correction", "bonus"]
+"""Who drafted it, if it was accepted; else what of the target's own it is."""
 
-LETTERS: dict[Mark, str] = {"accepted": "A", "n-gram": "N", "correction": "C", "bonus": "B"}
+LETTERS: dict[Mark, str] = {"draft": "D", "suffix": "S", "n-gram": "N", "correction": "C", "bonus": "B"}
 
 MEANINGS: dict[Mark, str] = {
-    "accepted": "from draft",
-    "n-gram": "from n-gram",
+    "draft": "draft model",
+    "suffix": "suffix",
+    "n-gram": "n-gram",
     "correction": "correction",
     "bonus": "bonus",
 }
+
+OF_DRAFTERS: tuple[Mark, ...] = ("draft", "suffix", "n-gram")
+"""Those that an answer need not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,14 @@ Line = tuple[Piece, ...]
 def mark_of(round_: RoundFinished, place: int) -> Mark:
     """Return where a round's token came from."""
     origin = round_.emitted[place].origin
-    if origin == "accepted":
-        return "n-gram" if round_.drafter.startswith(("n-gram", "ngram")) else "accepted"
-    return origin
+    return drafter_mark(round_.drafter) if origin == "accepted" else origin
+
+
+def drafter_mark(name: str) -> Mark:
+    """Return the kind of a drafter, as the engine names it."""
+    if name.startswith(("n-gram", "ngram")):
+        return "n-gram"
+    return "suffix" if name.startswith("suffix") else "draft"
 
 
 def token_lines(rounds: Sequence[RoundFinished], width: int) -> tuple[Line, ...]:

@@ -37,9 +37,9 @@ def a_round(*tokens: tuple[str, Origin], index: int = 1, drafter: str = "draft t
 
 def test_tokens_are_marked_by_origin() -> None:
     by_model = a_round(("a", "accepted"), ("b", "correction"))
-    by_ngram = replace(by_model, drafter="n-gram 4-6")
-    assert [mark_of(by_model, place) for place in (0, 1)] == ["accepted", "correction"]
-    assert mark_of(by_ngram, 0) == "n-gram"
+    assert [mark_of(by_model, place) for place in (0, 1)] == ["draft", "correction"]
+    assert mark_of(replace(by_model, drafter="n-gram 4-6"), 0) == "n-gram"
+    assert mark_of(replace(by_model, drafter="suffix"), 0) == "suffix"
 
 
 @given(st.lists(st.text(max_size=30), max_size=20), st.integers(8, 40))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.errors import UsageError
+from localspec.methods import takes_draft
 from localspec.tui.state import ChosenModel, Workbench
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def bench_of(profile: NamedProfile, bench: Workbench) -> Workbench:
     own = document.draft_context
     drafting = document.speculation
     names = {field.name for field in fields(SpeculationSettings)} & set(type(drafting).model_fields)
-    has_draft = drafting.method == "draft" and document.draft is not None
+    has_draft = takes_draft((drafting.method,)) and document.draft is not None
     return replace(
         bench,
         target=_chosen(document.target),

@@ -15,12 +15,13 @@ from textual.widgets import Static
 
 from localspec.engine.events import RoundFinished
 from localspec.tui.round_words import round_words
-from localspec.tui.token_marks import LETTERS, MEANINGS, Mark, mark_of
+from localspec.tui.token_marks import LETTERS, MEANINGS, OF_DRAFTERS, Mark, mark_of
 from localspec.tui.widgets.chat_tokens import ChatTokens
 from localspec.tui.widgets.key_line import KeyLine
 
 _LEGEND: dict[Mark, str] = {
-    "accepted": "$text-success underline",
+    "draft": "$text-success underline",
+    "suffix": "$text-accent italic",
     "n-gram": "$text-primary underline italic",
     "correction": "$text-error bold",
     "bonus": "dim",
@@ -73,7 +74,11 @@ class ChatXray(ModalScreen[None]):
         for round_ in self._rounds:
             for place in range(len(round_.emitted)):
                 counts[mark_of(round_, place)] += 1
+        # Of the drafters those that said something; where none did, the draft model as the usual one.
+        silent = {mark for mark in OF_DRAFTERS if not counts[mark]}
+        silent -= {"draft"} if len(silent) == len(OF_DRAFTERS) else set()
         return Content("   ").join(
             Content.assemble((LETTERS[mark], "bold"), " ", (MEANINGS[mark], style), f" {counts[mark]}")
             for mark, style in _LEGEND.items()
+            if mark not in silent
         )

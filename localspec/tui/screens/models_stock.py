@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.reactive import var
 
 from localspec.errors import LocalspecError, UsageError
+from localspec.methods import needs_draft
 from localspec.session.figures import bytes_text
 from localspec.tui.download_queue import Transfer, offer_of_partial
 from localspec.tui.model_choice import Chosen
@@ -259,7 +260,8 @@ class ModelsStock(ModeScreen):
         if bench.target is not None and bench.target.path == found.path:
             bench = replace(bench, target=None)
         if bench.draft is not None and bench.draft.path == found.path:
-            method = "off" if bench.speculation.method == "draft" else bench.speculation.method
+            method = bench.speculation.method
+            method = "off" if needs_draft((method,)) else method
             bench = replace(bench, draft=None, speculation=replace(bench.speculation, method=method))
         self.host.workbench = bench
         self.notify(str(plain_line(f"{row.name} is removed; {bytes_text(freed)} freed.")), markup=False)

@@ -22,7 +22,8 @@ class ChatTokens(ScrollView, can_focus=True):
     """Draws line by line, so that its cost does not grow with the answer."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "tokens--accepted",
+        "tokens--draft",
+        "tokens--suffix",
         "tokens--n-gram",
         "tokens--correction",
         "tokens--bonus",
@@ -31,7 +32,8 @@ class ChatTokens(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     ChatTokens {
         height: 1fr; padding: 0 1; background: $background;
-        & > .tokens--accepted { color: $text-success; text-style: underline; }
+        & > .tokens--draft { color: $text-success; text-style: underline; }
+        & > .tokens--suffix { color: $text-accent; text-style: italic; }
         & > .tokens--n-gram { color: $text-primary; text-style: underline italic; }
         & > .tokens--correction { color: $text-error; text-style: bold; }
         & > .tokens--bonus { text-style: dim; }

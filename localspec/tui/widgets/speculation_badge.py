@@ -7,6 +7,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from localspec.engine.values import SpeculationState
+from localspec.methods import is_adaptive, longest_draft
+from localspec.session.drafting_text import drafter_phrase
 from localspec.session.figures import DASH
 from localspec.session.plain_text import one_line
 from localspec.tui.state import EngineState
@@ -37,13 +39,27 @@ def badge_wordings(speculation: SpeculationState | None) -> list[tuple[str, str]
     if not speculation.is_on:
         reason = one_line(speculation.reason) or "switched off"
         return [(f"○ {words}", "$text-warning") for words in (f"speculation OFF ({reason})", "speculation OFF", "OFF")]
-    drafter, n_max = one_line(speculation.drafter), speculation.settings.n_max
-    brief = drafter.partition(" ")[0]
+    settings = speculation.settings
+    method = settings.method
+    longest = longest_draft(method, settings.n_max)
+    drafter = one_line(speculation.drafter)
+    # Of several drafters the method says more than the first one's name.
+    brief = method if method in ("cascade", "auto") else drafter.partition(" ")[0]
+    phrase = phrase_of(speculation)
+    is_paced = is_adaptive(method, settings.pacing)
     wordings = (
-        f"speculation ON ({drafter}, n_max {n_max})",
-        f"ON {drafter}, n_max {n_max}",
-        f"ON {brief}, n_max {n_max}",
-        f"ON {brief} {n_max}",
+        f"speculation ON ({phrase})",
+        f"ON {phrase}",
+        f"ON {brief}, up to {longest}" if is_paced else f"ON {brief}, n_max {longest}",
+        f"ON {brief} \N{LESS-THAN OR EQUAL TO}{longest}" if is_paced else f"ON {brief} {longest}",
         "ON",
     )
     return [(f"● {words}", "$text-success") for words in wordings]
+
+
+def phrase_of(speculation: SpeculationState) -> str:
+    """Return how the engine drafts, such as `draft X, n_max 4`; the name in it is one line."""
+    settings = speculation.settings
+    return drafter_phrase(
+        one_line(speculation.drafter), settings.method, settings.n_max, settings.pacing, settings.verification
+    )

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from localspec.session.figures import DASH
 from localspec.session.plain_text import one_line
 from localspec.tui.state import ChosenModel, EngineState, Workbench
+from localspec.tui.widgets.speculation_badge import phrase_of
 
 if TYPE_CHECKING:
     from localspec.engine.values import ModelInfo
@@ -78,7 +79,9 @@ def _speculation(state: EngineState, width: int) -> tuple[str, str]:
     if speculation is None:
         return f"speculation {DASH}", "dim"
     if speculation.is_on:
-        ending = f", n_max {speculation.settings.n_max})"
-        words = Content(f"speculation ON ({one_line(speculation.drafter)}")
-        return f"{words.truncate(max(20, width - len(ending)), ellipsis=True).plain}{ending}", "$text-success"
+        phrase, drafter = phrase_of(speculation), one_line(speculation.drafter)
+        head, _, ending = phrase.rpartition(drafter) if drafter else ("", "", phrase)
+        words = Content(f"speculation ON ({head}{drafter}")
+        shown = words.truncate(max(20, width - len(ending) - 1), ellipsis=True).plain
+        return f"{shown}{ending})", "$text-success"
     return f"speculation OFF ({one_line(speculation.reason) or 'switched off'})", "$text-warning"
