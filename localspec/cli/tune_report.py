@@ -52,9 +52,10 @@ def show_result(result: TuningResult, console: Console, profile: str = "") -> No
         say(console, one_line(sentence))
     for note in result.notes:
         say(console, f"note: {one_line(note)}")
-    console.print()
     if profile:
+        console.print()
         say(console, f"Kept as the profile {one_line(profile)}. To chat with it:")
+        # Never broken, so that it can be copied.
         console.print(f"  {command_line('localspec', 'chat', '--profile', profile)}", soft_wrap=True)
 
 

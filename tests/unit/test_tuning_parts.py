@@ -215,11 +215,18 @@ async def screened(measure: Loads, **knobs: object) -> ColdChoice:
 
 
 async def test_each_kind_of_step_gets_its_own_threads() -> None:
-    choice = await screened(Loads({3: 0.8}, {8: 0.7}, {2: 0.1}))
-    assert choice.changes == ("threads 3", "threads-batch 8", "draft-threads 2")
-    assert (choice.context.n_threads, choice.context.n_threads_batch) == (3, 8)
-    assert choice.draft_context.n_threads == 2
+    choice = await screened(Loads({3: 0.8}, {8: 0.7}, {}))
+    assert choice.changes == ("threads 3", "threads-batch 8")
+    for context in (choice.context, choice.draft_context):
+        assert (context.n_threads, context.n_threads_batch) == (3, 8)
     assert choice.off_gain == pytest.approx(1 / 0.8)
+
+
+async def test_single_steps_of_target_and_draft_have_the_same_threads() -> None:
+    # Two threads make a slow draft much faster, and cost the target a little.
+    draft = {n: 0.8 for n in (1, 3, 4, 8)}
+    choice = await screened(Loads({2: 1.01}, {}, {2: 0.2, **draft}))
+    assert choice.context.n_threads == choice.draft_context.n_threads == 2
 
 
 async def test_what_is_hardly_better_stays_as_given() -> None:
@@ -259,9 +266,7 @@ async def test_without_time_nothing_but_the_first_is_tried() -> None:
 def test_the_length_that_pays_by_what_steps_cost() -> None:
     flat = costs_of({1: 1.0, 2: 1.0, 5: 1.05, 9: 1.1}, 0.02)
     steep = costs_of({1: 1.0, 2: 1.5, 5: 3.5, 9: 7.0}, 0.3)
-    lengths = [
-        best_length(ColdTrial("", *GIVEN, m.costs, m.draft.median_s if m.draft else None)) for m in (flat, steep)
-    ]
+    lengths = [best_length(ColdTrial("", *GIVEN, m.costs, m.draft)) for m in (flat, steep)]
     assert lengths == [8, 1]
     assert best_length(None) == 4
 

@@ -1,8 +1,8 @@
 """What changes with a load only: threads, flash attention, cache types, placement of the draft.
 
 Each way of loading is timed by its steps, which takes seconds, and no answers are needed. llama.cpp takes n_threads for
-steps of one token and n_threads_batch for wider ones, so that one load with k threads for everything tells about
-both, and about the draft's: the best of each are put together.
+steps of one token, the draft's too, and n_threads_batch for wider ones, so that one load with k threads for
+everything tells about both: the best of each are put together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from localspec.engine.events import StepsMeasured
+from localspec.engine.events import StepCost, StepsMeasured
 from localspec.engine.values import ContextSettings, KvType
 from localspec.errors import EngineDiedError, LocalspecError
 from localspec.hardware.cores import Cores
@@ -86,7 +86,7 @@ async def screen(
             for count in thread_counts(knobs.cores, knobs.has_gpu)
             if (trial := await run.attempt(f"threads {count}", _with_threads(contexts, count))) is not None
         }
-        chosen, changes = _best_threads(reference, by_threads, contexts, knobs)
+        chosen, changes = _best_threads(reference, by_threads, contexts, knobs.cores.physical)
     if changes:
         # The parts were measured apart: together, later, and against what was given.
         together = await run.attempt(", ".join(changes), chosen)
@@ -128,7 +128,7 @@ class _Screen:
     async def must_try(self, name: str, contexts: Contexts) -> ColdTrial:
         self._on_try(name)
         measured = await self._measure(*contexts)
-        trial = ColdTrial(name, *contexts, measured.costs, None if measured.draft is None else measured.draft.median_s)
+        trial = ColdTrial(name, *contexts, measured.costs, measured.draft)
         self.trials.append(trial)
         return trial
 
@@ -181,25 +181,30 @@ def _with_threads(contexts: Contexts, count: int) -> Contexts:
 
 
 def _best_threads(
-    base: ColdTrial, by_threads: dict[int, ColdTrial], contexts: Contexts, knobs: ColdKnobs
+    base: ColdTrial, by_threads: dict[int, ColdTrial], contexts: Contexts, usual: int
 ) -> tuple[Contexts, list[str]]:
-    usual = knobs.cores.physical
     measured = {usual: base, **by_threads}
-    single = _least(measured, usual, lambda trial: trial.step_s(1))
+    single = _least(measured, usual, lambda trial: _single_s(trial, base))
     wide = _least(measured, usual, lambda trial: round_s(trial, 0.0))
-    own = _least(measured, usual, lambda trial: trial.draft_step_s) if knobs.has_draft else single
     changes = []
     if single != usual:
         changes.append(f"threads {single}")
     if wide != single:
         changes.append(f"threads-batch {wide}")
-    if own != single:
-        changes.append(f"draft-threads {own}")
     if not changes:
         return contexts, []
-    target, draft = contexts
-    target = replace(target, n_threads=single, n_threads_batch=wide if wide != single else 0)
-    return (target, replace(draft, n_threads=own, n_threads_batch=wide if wide != own else 0)), changes
+    batch = wide if wide != single else 0
+    target, draft = (replace(context, n_threads=single, n_threads_batch=batch) for context in contexts)
+    return (target, draft), changes
+
+
+def _single_s(trial: ColdTrial, base: ColdTrial) -> float | None:
+    """Return one figure for a plain step and a drafted token: steps of one token, the draft's too, have n_threads.
+
+    Wide steps, which have threads of their own, are taken as they are with the base's.
+    """
+    step, drafted = trial.step_s(1), round_s(base, trial.draft_step_s)
+    return math.sqrt(step * drafted) if step and drafted else step
 
 
 def _least(measured: dict[int, ColdTrial], usual: int, cost: Callable[[ColdTrial], float | None]) -> int:
@@ -255,7 +260,12 @@ def _is_faster(trial: ColdTrial, other: ColdTrial) -> bool:
         return False
     if any(value > -math.log(1.0 - LEAST_GAIN) for value in known):
         return False  # A gain in one that is paid for by the other is a matter of what is drafted.
-    mine, its = ({cost.width: cost for cost in one.costs} for one in (trial, other))
-    better = [w for w in mine.keys() & its.keys() if mine[w].median_s < (1.0 - LEAST_GAIN) * its[w].median_s]
+    mine, its = (_all_costs(one) for one in (trial, other))
+    better = [key for key in mine.keys() & its.keys() if mine[key].median_s < (1.0 - LEAST_GAIN) * its[key].median_s]
     # What only seems faster has times that mix with the other's.
-    return bool(better) and 2 * sum(mine[width].high_s <= its[width].low_s for width in better) > len(better)
+    return bool(better) and 2 * sum(mine[key].high_s <= its[key].low_s for key in better) > len(better)
+
+
+def _all_costs(trial: ColdTrial) -> dict[int, StepCost]:
+    """Return what was timed by width; the draft's step is 0."""
+    return {**{cost.width: cost for cost in trial.costs}, **({} if trial.draft is None else {0: trial.draft})}

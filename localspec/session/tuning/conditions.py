@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from localspec.engine.values import SpeculationSettings
 from localspec.hardware.host import Host
+from localspec.methods import is_adaptive
 from localspec.metrics.drift import drift_note
 from localspec.session.tuning.values import TuningPlan
 
@@ -35,6 +37,16 @@ def condition_notes(
         if len(workload.prompts) < 2 and plan.temperature_of(workload) <= 0.0:
             notes.append(f"{workload.name} has a single prompt, so it was confirmed on the one that was searched with.")
     return tuple(notes)
+
+
+def cold_start_note(settings: Sequence[SpeculationSettings]) -> str:
+    """Return what to know of settings with adaptive lengths; empty where there are none."""
+    if not any(is_adaptive(given.method, given.pacing) for given in settings):
+        return ""
+    return (
+        "Adaptive drafting began every run knowing nothing of these models, and in a chat it begins with what it has "
+        "learnt, so that its figure is a low one."
+    )
 
 
 def battery_note() -> str:

@@ -26,7 +26,7 @@ from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import load_models, require_files
 from localspec.session.measurement import Measurement, MeasurementPlan, measure_loaded
 from localspec.session.tuning import budget, cold
-from localspec.session.tuning.conditions import condition_notes
+from localspec.session.tuning.conditions import cold_start_note, condition_notes
 from localspec.session.tuning.confirmation import SEED_STEP, arms_of, choose_winner, evaluate, split_prompts
 from localspec.session.tuning.kinds import with_kinds
 from localspec.session.tuning.reporter import OnProgress, Reporter
@@ -245,6 +245,7 @@ class _Tuning:
         rates = tuple(stand.baseline_tps) if stand is not None else ()
         host = None if self._examination is None else self._examination.profile.host
         conditions = condition_notes(self._plan, rates, host, throttled, bool(self._measurements))
+        start = cold_start_note([one.setting.speculation for one in self._confirmed])
         return TuningResult(
             plan=self._plan,
             loaded=self.loaded,
@@ -257,7 +258,7 @@ class _Tuning:
             failure=failure,
             elapsed_s=self._report.elapsed_s,
             baseline_tps=rates,
-            notes=(*self._cold.notes, *self._notes, *conditions),
+            notes=(*self._cold.notes, *self._notes, *([start] if start else []), *conditions),
             on_battery=host is not None and host.power == "battery",
             joules_per_token=(self._joules(None), None if best is None else self._joules(best.setting)),
             cells=heat_cells(trials),

@@ -93,9 +93,15 @@ class ColdTrial:
     draft_context: ContextSettings
     costs: tuple[StepCost, ...]
     """The target's, by width."""
-    draft_step_s: float | None
+    draft: StepCost | None
+    """A single step of the draft model."""
     reason: str = ""
     """Why it could not be measured; empty if it was."""
+
+    @property
+    def draft_step_s(self) -> float | None:
+        """Median time of a step of the draft model."""
+        return None if self.draft is None else self.draft.median_s
 
     def step_s(self, width: int) -> float | None:
         """Return the median time of a step of this width."""
