@@ -30,7 +30,7 @@ def open_app(is_demo: bool, replay: Path | None) -> int:
 def _open_app(is_demo: bool, replay: Path | None) -> int:
     from localspec.settings import load_settings
     from localspec.tui.app import run_app
-    from localspec.tui.services import AppServices, memory_file
+    from localspec.tui.services import AppServices, memory_file, open_learnt
     from localspec.tui.state import Launch
 
     settings = load_settings()
@@ -39,7 +39,7 @@ def _open_app(is_demo: bool, replay: Path | None) -> int:
 
         with replayed_session(replay, settings) as (services, launch):
             return run_app(services, launch)
-    return run_app(AppServices(settings, memory_file=memory_file), Launch(is_demo))
+    return run_app(AppServices(settings, memory_file=memory_file, open_learnt=open_learnt), Launch(is_demo))
 
 
 def main() -> NoReturn:

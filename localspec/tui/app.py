@@ -111,6 +111,7 @@ class LocalspecApp(ConfiguredApp):
             self.services.make_engine,
             self._on_engine_state,
             round(self.services.settings.memory.reserve_gib * GIB),
+            self.services.open_learnt,
         )
         self.downloads = DownloadQueue(self.services.open_hub, self._on_transfers)
         self._remembering: Timer | None = None

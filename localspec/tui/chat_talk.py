@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from localspec.engine.values import Message, SamplingSettings
 from localspec.errors import LocalspecError
+from localspec.methods import takes_draft
 from localspec.tui.chat_archive import ChatArchive
 from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn, Pace
 from localspec.tui.engine_room import EngineRoom
@@ -104,7 +105,7 @@ class ChatTalk:
             keeping.take(piece)
 
         def observe(event: Event) -> None:
-            self._note(event)
+            self._room.hear(event)
             if fold.observe(event):
                 on_snapshot(fold.snapshot())
 
@@ -145,7 +146,7 @@ class ChatTalk:
         async with self._room.occupied("measuring") as engine:
             await self._prepare(engine, bench, on_load)
             return await probe_speed(
-                engine, bench.speculation, (*messages_of(turns[:-1]), question), bench.sampling, self._note
+                engine, bench.speculation, (*messages_of(turns[:-1]), question), bench.sampling, self._room.hear
             )
 
     async def _prepare(self, engine: Engine, bench: Workbench, on_load: Callable[[LoadProgress], None]) -> str:
@@ -157,13 +158,13 @@ class ChatTalk:
             conversation = Conversation(engine, bench.sampling, bench.max_tokens)
             state = (await conversation.configure(bench.speculation)).speculation
             self._room.note_speculation(state)
-        if bench.speculation.method == "off" or state.is_on:
+        method = bench.speculation.method
+        if method == "off":
             return ""
-        return loaded.draft_failure or state.reason
-
-    def _note(self, event: Event) -> None:
-        if event.type in ("generation_started", "generation_finished", "configured"):
-            self._room.note_speculation(event.speculation)
+        if not state.is_on:
+            return f"Speculation is OFF: {loaded.draft_failure or state.reason}"
+        lacks_draft = bench.draft is not None and takes_draft((method,)) and loaded.draft is None
+        return f"The draft model is not in use: {loaded.draft_failure}" if lacks_draft else ""
 
 
 class _Keeping:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from localspec.session.answer_line import kept_figures
+from localspec.session.drafting_text import resting_phrase
 from localspec.session.figures import speed_text
 from localspec.session.plain_text import one_line
 from localspec.tui.chat_fold import ChatTurn
@@ -44,6 +45,8 @@ def work_activity(live: LiveFigures) -> Activity:
         text = f"answering, {stats.num_tokens} tokens"
         if live.now_tps is not None:
             text += f", {speed_text(live.now_tps)}"
+        if resting := resting_phrase(stats.pacing):
+            text += f"; {resting}"
         return Activity(text, "work", key=STOP_KEY)
     if live.num_prompt:
         fraction = live.num_read / live.num_prompt

@@ -93,6 +93,8 @@ class CompareRun:
         memory = self._room.load_plan or LoadPlan(bench.context, bench.draft_context, None)
         keeper = RunKeeper("bench", self._services.open_database, self._on_notice)
         watch = keeper.watching(self._watch)
+        if (learning := self._room.keeper) is not None:
+            watch = learning.watching(watch)
         try:
             measurement = await measure_loaded(engine, plan, examination, loaded, memory, watch)
         except BaseException as error:
@@ -117,7 +119,10 @@ class CompareRun:
 
     async def _restore(self, engine: Engine, bench: Workbench) -> None:
         """Have tokens drafted as the bench says again."""
-        answer = await last_event(engine, Configure(engine.next_id(), bench.speculation))
+        # Measured runs began cold: what was learnt before is in force again.
+        loaded, learning = self._room.state.loaded, self._room.keeper
+        state = "" if loaded is None or learning is None else learning.start(loaded)
+        answer = await last_event(engine, Configure(engine.next_id(), bench.speculation, pacing_state=state))
         if isinstance(answer, Configured):
             self._room.note_speculation(answer.speculation)
 

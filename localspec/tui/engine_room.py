@@ -16,10 +16,11 @@ from localspec.tui.state import EngineState, Workbench
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from localspec.engine.events import LoadProgress, ModelsLoaded
+    from localspec.engine.events import Event, LoadProgress, ModelsLoaded
     from localspec.engine.interface import Engine
     from localspec.engine.values import ContextSettings, SpeculationState
     from localspec.session.load_plan import LoadPlan
+    from localspec.session.pacing_memory import PacingKeeper, PacingMemory
 
 OnLoad = Callable[["LoadProgress"], None]
 
@@ -34,6 +35,7 @@ class EngineRoom:
         make_engine: Callable[[], Engine],
         on_state: Callable[[EngineState], None],
         reserve_bytes: int = GIB,
+        open_learnt: Callable[[], PacingMemory] | None = None,
     ) -> None:
         """Prepare the room; no process starts yet.
 
@@ -41,10 +43,13 @@ class EngineRoom:
             make_engine: called once for each of the two engines, when it is needed.
             on_state: told of every change, in the event loop.
             reserve_bytes: kept free on each device when models are placed.
+            open_learnt: gives what adaptive drafting has learnt earlier; None for nothing.
         """
         self._reserve_bytes = reserve_bytes
         self._make_engine = make_engine
         self._on_state = on_state
+        self._open_learnt = open_learnt
+        self._keeper: PacingKeeper | None = None
         self._engine: Engine | None = None
         self._probe: Engine | None = None
         self._lock = asyncio.Lock()
@@ -181,7 +186,7 @@ class EngineRoom:
             # None where this very draft was there already.
             footprint=answer.footprint or loaded.footprint,
         )
-        return self._note_loaded(bench, plan, now)
+        return await self._take_loaded(bench, plan, now)
 
     async def _load_anew(self, bench: Workbench, target: Path, plan: LoadPlan, on_progress: OnLoad) -> ModelsLoaded:
         draft = None if bench.draft is None else bench.draft.path
@@ -190,9 +195,11 @@ class EngineRoom:
         loaded = await load_models(
             self.engine, target, draft, plan.context, bench.speculation, on_progress, plan.draft_context
         )
-        return self._note_loaded(bench, plan, loaded)
+        return await self._take_loaded(bench, plan, loaded)
 
-    def _note_loaded(self, bench: Workbench, plan: LoadPlan, loaded: ModelsLoaded) -> ModelsLoaded:
+    async def _take_loaded(self, bench: Workbench, plan: LoadPlan, loaded: ModelsLoaded) -> ModelsLoaded:
+        if (keeper := self.keeper) is not None:
+            loaded = replace(loaded, speculation=await keeper.recall(self.engine, loaded))
         self.load_plan = plan
         self._change(loaded=loaded, loaded_for=bench, speculation=loaded.speculation)
         return loaded
@@ -211,6 +218,22 @@ class EngineRoom:
             async for _ in engine.stream(Unload(engine.next_id())):
                 pass
             self._change(loaded=None, speculation=None)
+
+    @property
+    def keeper(self) -> PacingKeeper | None:
+        """Keeps what adaptive drafting learns; None where nothing is kept."""
+        if self._keeper is None and self._open_learnt is not None:
+            from localspec.session.pacing_memory import PacingKeeper
+
+            self._keeper = PacingKeeper(self._open_learnt())
+        return self._keeper
+
+    def hear(self, event: Event) -> None:
+        """Take over what the engine said of its drafter, and keep what that has learnt."""
+        if event.type in ("generation_started", "generation_finished", "configured"):
+            self.note_speculation(event.speculation)
+        elif event.type == "pacing_reported" and (keeper := self.keeper) is not None:
+            keeper.observe(event)
 
     def note_speculation(self, state: SpeculationState) -> None:
         """Take over what the engine said of its drafter."""

@@ -13,6 +13,7 @@ from localspec.settings import Settings
 if TYPE_CHECKING:
     from localspec.catalog.hub.client import Hub
     from localspec.engine.interface import Engine
+    from localspec.session.pacing_memory import PacingMemory
     from localspec.store.database import Database
 
 
@@ -53,6 +54,13 @@ def memory_file() -> Path:
     return data_dir() / "app.json"
 
 
+def open_learnt() -> PacingMemory:
+    """Return the files in which lies what adaptive drafting has learnt."""
+    from localspec.session.pacing_memory import PacingMemory
+
+    return PacingMemory()
+
+
 @dataclass(frozen=True, slots=True)
 class AppServices:
     """Makers of everything that is not a value, and the settings in force."""
@@ -64,3 +72,5 @@ class AppServices:
     open_database: Callable[[], Database] = open_database
     memory_file: Callable[[], Path] | None = None
     """Gives the file of remembered choices, or raises LocalspecError; None remembers nothing."""
+    open_learnt: Callable[[], PacingMemory] | None = None
+    """Gives what adaptive drafting has learnt in earlier starts; None begins anew, and keeps nothing."""

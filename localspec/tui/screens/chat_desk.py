@@ -261,7 +261,7 @@ class ChatDesk(ModeScreen):
         if outcome.error is not None:
             self.host.show_failure(outcome.error)
         if outcome.notice and outcome.notice != self._said:
-            self._say(f"Speculation is OFF: {outcome.notice}")
+            self._say(outcome.notice)
         self._said = outcome.notice
         if not snapshot.text:
             await self._undo(asking, outcome)

@@ -13,6 +13,7 @@ from localspec.session.baseline import Baseline, speedup_over
 from localspec.session.figures import DASH, bytes_text, milliseconds_text, number_text, percent_text, speed_text
 from localspec.session.plain_text import one_line
 from localspec.tui.state import EngineState
+from localspec.tui.widgets.chat_drafting import drafter_lines, pacing_lines
 
 Part = tuple[str, str] | str
 
@@ -79,8 +80,10 @@ def figure_lines(live: LiveFigures, baseline: Baseline | None, state: EngineStat
         Content(""),
         _row("acceptance", f"{percent_text(stats.acceptance_rate)}{_of(stats)}"),
         _row("tau", f"{number_text(stats.mean_accepted_length)} tokens a round"),
+        *drafter_lines(stats, width),
         *_position_lines(stats, width),
         Content(""),
+        *([*paced, Content("")] if (paced := pacing_lines(stats.pacing, width)) else ()),
         *_time_lines(stats, width),
         Content(""),
         *_context_lines(live, state, width),
