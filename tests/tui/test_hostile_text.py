@@ -77,7 +77,7 @@ OWN_WORDS = {
     "Option(prompt, …)",
     "Option(row.text, …)",
     "RadioButton(label, …)",
-    "RadioButton(method, …)",
+    "RadioButton(option, …)",
     "border_subtitle = f'{count}{keys}'",
     "border_subtitle = f'{len(shown)}{of}, {size}' if rows else ''",
     "border_subtitle = kept",
@@ -151,6 +151,7 @@ _SHOWN = re.compile(r"\b(Content|Text|Option)\b")
 """Results that are shown as they are; texts are made safe by who shows them."""
 
 _TAKES_SAFE_TEXT = {
+    "chat_drafting._row",
     "chat_figures._row",
     "figure_table._padded",
     "fit_bars._cut",
