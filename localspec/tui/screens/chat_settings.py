@@ -28,7 +28,7 @@ _TITLES: dict[Group, str] = {
 
 VERIFICATION_WORDS = {
     "exact": "same seed, same text",
-    "rejection": "token by token, min(1, p/q)",
+    "rejection": "by token, min(1, p/q)",
     "block": "all of a draft jointly",
 }
 PACING_WORDS = {
@@ -80,7 +80,11 @@ class ChatSettings(ModalScreen[Workbench | None]):
             yield Label(choice.name, markup=False)
             options = [(option, option) for option in choice.options]
             yield Select(options, value=value, allow_blank=False, compact=True, id=choice.name)
-            yield Label("", classes="muted", id=f"about-{choice.name}", markup=False)
+            if choice.name != "method":
+                yield Label("", classes="muted", id=f"about-{choice.name}", markup=False)
+        if choice.name == "method":
+            # Its words need the whole width.
+            yield Label("", classes="muted about", id="about-method", markup=False)
 
     def _remembering(self, is_on: bool) -> ComposeResult:
         with Horizontal(classes="row", id="row-remembers"):

@@ -81,7 +81,8 @@ def histogram_lines(lengths: tuple[int, ...], width: int) -> list[Content]:
 def gauge_lines(acceptance: float, needed: float, width: int) -> list[Content]:
     """Return acceptance against what is needed: both numbers, and a bar in which a mark stands for the second."""
     pays = acceptance >= needed
-    words = f"{acceptance:.2f}, needs {needed:.2f}"
+    relation = "\N{GREATER-THAN OR EQUAL TO}" if pays else "<"
+    words = f"{acceptance:.2f}, needs {needed:.2f}" if width >= 28 else f"{acceptance:.2f} {relation} {needed:.2f}"
     room = max(8, width - 2)
     filled = round(min(1.0, max(0.0, acceptance)) * room)
     at = min(room - 1, round(min(1.0, max(0.0, needed)) * room))
