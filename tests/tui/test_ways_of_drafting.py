@@ -98,7 +98,7 @@ def test_each_of_several_drafters_has_a_line_with_its_mark() -> None:
     assert not drafter_lines(SpeculationStats(by_drafter={"suffix": DrafterShare(1, 4, 2)}), 30)
 
 
-@pytest.mark.parametrize("width", [28, 36])
+@pytest.mark.parametrize("width", [33, 41])
 def test_no_figure_is_wider_than_the_panel(width: int) -> None:
     stats = fold_rounds([a_round(RESTING, HOSTILE, num_drafted=16), a_round(DRAFTING, "suffix")])
     lines = figure_lines(LiveFigures(stats), None, EngineState(), width)

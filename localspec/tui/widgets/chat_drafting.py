@@ -15,7 +15,7 @@ _NAME = 11
 """Cells of what stands before a figure."""
 _LEVELS = "▁▂▃▄▅▆▇█"
 _MAX_DRAFTERS = 6
-_ROOMY = 35
+_ROOMY = 33
 """From so many cells on words stand in full."""
 
 
