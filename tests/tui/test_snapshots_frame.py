@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from localspec.session.demo import DemoModels, PreparationProgress
+from localspec.tui.first_start import Beginnings
+from localspec.tui.screens.keys import KeysScreen
 from localspec.tui.screens.settings import SettingsScreen
+from localspec.tui.screens.welcome import WelcomeScreen
 from localspec.tui.state import EngineState, Launch
 from tests.replay_scenes import Look
 from tests.scripted_engine import EchoEngine
@@ -20,6 +23,22 @@ async def test_the_settings(look: Look, tmp_path: Path) -> None:
     async with shown(look, EchoEngine, tmp_path, Launch(screen="compare")) as (app, pilot):
         await app.push_screen(SettingsScreen(Path("/home/somebody/.config/localspec/settings.toml")))
         await keep_still("settings", look, pilot)
+
+
+@looks(SMALL, LARGE, quick=SMALL)
+async def test_the_welcome(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Beginnings(num_models=3, folders=("~/.cache/huggingface/hub", "/srv/gguf"))
+    monkeypatch.setattr("localspec.tui.screens.welcome.look_around", lambda settings: here)
+    async with shown(look, EchoEngine, tmp_path, Launch(screen="compare")) as (app, pilot):
+        app.push_screen(WelcomeScreen())
+        await keep_still("welcome", look, pilot, lambda: "3 found" in text_of(app))
+
+
+@looks(SMALL)
+async def test_the_keys(look: Look, tmp_path: Path) -> None:
+    async with shown(look, EchoEngine, tmp_path, Launch(screen="compare")) as (app, pilot):
+        await app.push_screen(KeysScreen(Path("/home/somebody/.config/localspec/settings.toml")))
+        await keep_still("keys", look, pilot)
 
 
 @looks(SMALL, LARGE, quick=SMALL)

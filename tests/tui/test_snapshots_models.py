@@ -81,7 +81,7 @@ def has_drafts(app: LocalspecApp) -> Callable[[], bool]:
 @looks(SMALL, LARGE, quick=SMALL)
 async def test_the_models_and_what_may_draft(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with models(look, tmp_path, monkeypatch) as (app, pilot):
-        await pilot.press("end")
+        await pilot.press("down", "down", "down")
         await keep_still("models", look, pilot, has_drafts(app))
 
 
