@@ -83,7 +83,12 @@ def answers(environment: dict[str, str], *words: str) -> list[str]:
 
 
 def test_commands_and_options(environment: dict[str, str]) -> None:
-    assert answers(environment, "localspec", "p") == ["plain,pair", "plain,profile", "plain,pull"]
+    assert answers(environment, "localspec", "p") == [
+        "plain,pair",
+        "plain,probe",
+        "plain,profile",
+        "plain,pull",
+    ]
     assert answers(environment, "localspec", "kit", "ex") == ["plain,export"]
     assert "plain,--json" in answers(environment, "localspec", "models", "--")
 
