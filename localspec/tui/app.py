@@ -71,6 +71,7 @@ class LocalspecApp(ConfiguredApp):
             tooltip="Measure off against on with these models and settings",
             show=False,
         ),
+        Binding("f10", "tune", "Tune", id="app.tune", tooltip="Search the best settings within a time", show=False),
         Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
         Binding(
@@ -264,6 +265,14 @@ class LocalspecApp(ConfiguredApp):
         """Go to the comparison, and begin it."""
         await self.switch_mode("compare")
         await self.run_action("run", self.screen)
+
+    async def action_tune(self) -> None:
+        """Go to the search for the best settings."""
+        from localspec.tui.screens.tune import TuneScreen
+
+        await self.switch_mode("compare")
+        if not any(isinstance(screen, TuneScreen) for screen in self.screen_stack):
+            await self.push_screen(TuneScreen())
 
     def take_settings(self, settings: Settings) -> None:
         """Put other settings in force, and on the workbench what has changed in them."""

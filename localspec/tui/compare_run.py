@@ -127,8 +127,10 @@ class CompareRun:
             self._room.note_speculation(answer.speculation)
 
 
-def keep_profile(services: AppServices, run_id: int, name: str, arm: str, replaces: bool) -> None:
-    """Make a profile of an arm of a kept run, and keep it. Blocks.
+def keep_profile(
+    services: AppServices, run_id: int, name: str, arm: str, replaces: bool, with_kinds: bool = False
+) -> None:
+    """Make a profile of an arm of a kept run, and keep it; with the best for each kind of own text, if wished. Blocks.
 
     Raises:
         LocalspecError: the name cannot be one or is taken, or the run cannot be read.
@@ -143,7 +145,14 @@ def keep_profile(services: AppServices, run_id: int, name: str, arm: str, replac
         repos.update(dict.fromkeys(model.shards, model.repo))
     with services.open_database() as database:
         stored = Runs(database).get(run_id)
-        made = make_profile(name, stored, datetime.now(UTC), arm=arm, repo_of=lambda path: repos.get(path, ""))
+        made = make_profile(
+            name,
+            stored,
+            datetime.now(UTC),
+            arm=arm,
+            with_kinds=with_kinds,
+            repo_of=lambda path: repos.get(path, ""),
+        )
         Profiles(database).save(made, replaces=replaces)
 
 

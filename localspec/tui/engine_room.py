@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from localspec.engine.events import Event, LoadProgress, ModelsLoaded
     from localspec.engine.interface import Engine
+    from localspec.engine.requests import Request
     from localspec.engine.values import ContextSettings, SpeculationState
     from localspec.session.load_plan import LoadPlan
     from localspec.session.pacing_memory import PacingKeeper, PacingMemory
@@ -210,14 +211,50 @@ class EngineRoom:
         Raises:
             UsageError: something uses them.
         """
+        async with self.occupied("unloading") as engine:
+            await self._let_go(engine)
+
+    async def _let_go(self, engine: Engine) -> None:
         from localspec.engine.requests import Unload
 
-        async with self.occupied("unloading") as engine:
+        self.load_plan = None
+        self._change(loaded_for=None)
+        async for _ in engine.stream(Unload(engine.next_id())):
+            pass
+        self._change(loaded=None, speculation=None)
+
+    @contextlib.asynccontextmanager
+    async def lent(self, what: str) -> AsyncIterator[Engine]:
+        """Lend the engine, empty, to something that loads models by itself. What it has is followed meanwhile.
+
+        Whatever is loaded in the end is no bench's, so the next `load` begins anew.
+
+        Args:
+            what: as for `occupied`.
+
+        Raises:
+            UsageError: something else is using it.
+        """
+        from localspec.tui.overheard_engine import OverheardEngine
+
+        async with self.occupied(what) as engine:
+            if self.state.loaded is not None:
+                await self._let_go(engine)
             self.load_plan = None
-            self._change(loaded_for=None)
-            async for _ in engine.stream(Unload(engine.next_id())):
-                pass
+            yield OverheardEngine(engine, self._overhear)
+
+    def _overhear(self, request: Request, event: Event) -> None:
+        loaded = self.state.loaded
+        if event.type == "load_progress" and request.type == "load_models" and loaded is not None:
             self._change(loaded=None, speculation=None)
+        elif event.type == "models_loaded":
+            self._change(loaded=event, loaded_for=None, speculation=event.speculation)
+        elif event.type == "configured":
+            if request.type == "configure" and request.draft_path is not None and loaded is not None:
+                loaded = replace(loaded, draft=event.draft, footprint=event.footprint or loaded.footprint)
+            self._change(loaded=loaded, speculation=event.speculation)
+        elif event.type == "generation_started" and event.speculation != self.state.speculation:
+            self._change(speculation=event.speculation)
 
     @property
     def keeper(self) -> PacingKeeper | None:

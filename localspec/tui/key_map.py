@@ -28,7 +28,7 @@ PLACES = {
 }
 """Modes with their names, and what belongs to none of them."""
 
-_PREFIXES = {"hub": "models", "welcome": "", "settings": "", "help": "", "keys": "", "demo": ""}
+_PREFIXES = {"hub": "models", "welcome": "", "settings": "", "help": "", "keys": "", "demo": "", "tune": "compare"}
 """What the first word of a file's name stands for, where that is no mode."""
 
 

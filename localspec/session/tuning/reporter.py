@@ -34,6 +34,7 @@ class Reporter:
         # Folded when something is found, not with each event: these come while answers are timed.
         self._best: TuningTrial | None = None
         self._cells: tuple[HeatCell, ...] = ()
+        self._trials: tuple[TuningTrial, ...] = ()
 
     @property
     def elapsed_s(self) -> float:
@@ -74,7 +75,8 @@ class Reporter:
 
     def changed(self) -> None:
         """Tell what has been found."""
-        self._best, self._cells = self._ledger.best(), heat_cells(self._ledger.trials())
+        self._trials = self._ledger.trials()
+        self._best, self._cells = self._ledger.best(), heat_cells(self._trials)
         self.tell()
 
     def hear(self, event: Event) -> None:
@@ -99,6 +101,7 @@ class Reporter:
                 ratio=None if self._setting is None else self._ledger.trial(self._setting).ratio,
                 best=self._best,
                 cells=self._cells,
+                trials=self._trials,
                 event=event,
                 measurement=measurement,
             )

@@ -174,6 +174,8 @@ class TuningProgress:
     best: TuningTrial | None = None
     """The best so far; None before one is known, and where none is faster than the baseline."""
     cells: tuple[HeatCell, ...] = ()
+    trials: tuple[TuningTrial, ...] = ()
+    """All that is known, the best first."""
     event: Event | None = None
     """The engine's newest."""
     measurement: MeasurementProgress | None = None

@@ -69,6 +69,7 @@ class CompareScreen(ModeScreen):
         Binding("a", "edit_arm('left')", "Arm A", id="compare.left", tooltip="How the left arm drafts"),
         Binding("b", "edit_arm('right')", "Arm B", id="compare.right", tooltip="How the right arm drafts"),
         Binding("e", "edit_extent", "Extent", id="compare.extent", tooltip="Tokens, pairs and how exact"),
+        Binding("u", "app.tune", "Tune", id="compare.tune", tooltip="Search the best settings within a time"),
         Binding(
             "p", "keep_profile", "Profile", id="compare.profile", tooltip="Keep an arm of this result as a profile"
         ),

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Checkbox, Input, Label, RadioButton, RadioSet
 
-from localspec.store.profiles import check_name
+from localspec.store.profiles import MAX_NAME, check_name
 from localspec.tui.plain import plain_line
 from localspec.tui.screens.compare_dialog import CompareDialog, field
 
@@ -28,15 +28,16 @@ class CompareProfile(CompareDialog[ProfileWish]):
 
     HEADING = "Keep as a profile"
 
-    def __init__(self, arms: Sequence[str], best: str) -> None:
-        """Take the arms that have run, and the one that is advised."""
+    def __init__(self, arms: Sequence[str], best: str, name: str = "") -> None:
+        """Take the arms that have run, the one that is advised, and a name that is proposed."""
         super().__init__()
         self._arms = tuple(arms)
         self._best = best
+        self._proposed = name[:MAX_NAME]
 
     def compose_fields(self) -> ComposeResult:
         """Yield name, arm and leave to replace."""
-        yield field("name", "name", "")
+        yield field("name", "name", self._proposed)
         with Horizontal(classes="field", id="profile-arms"):
             yield Label("arm", markup=False)
             with RadioSet(compact=True):

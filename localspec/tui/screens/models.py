@@ -56,6 +56,7 @@ class ModelsScreen(ModelsPairing):
         Binding("h", "find", "Hub", id="models.hub", tooltip="Find models on the Hugging Face Hub"),
         Binding("p", "search_drafts", "Pairs", id="models.pairs", tooltip="Search the Hub for drafts of this model"),
         Binding("g", "demo", "Demo", id="models.demo", tooltip="Prepare and choose the embedded demo models"),
+        Binding("u", "app.tune", "Tune", id="models.tune", tooltip="Search the best settings for it", show=False),
         Binding("i", "turn_side", "Side", id="models.side", tooltip="Details, drafts or neither below the table"),
         Binding("s", "sort", "Sort", id="models.sort", tooltip="Sort by the next column"),
         Binding("S", "sort_back", "Reverse", id="models.reverse", show=False, tooltip="Reverse the order"),
