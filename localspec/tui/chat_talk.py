@@ -67,6 +67,11 @@ class ChatTalk:
         self._archive = archive
         self._pace = pace
         self._has_loose_question = False
+        """The last question of this chat has no answer, and goes with the next one."""
+
+    def change_chat(self) -> None:
+        """Go on with another chat, in which nothing is to be taken back."""
+        self._has_loose_question = False
 
     async def load(self, bench: Workbench, on_load: Callable[[LoadProgress], None]) -> str:
         """Load the bench's models, and return why tokens are not drafted as wished; empty if they are.

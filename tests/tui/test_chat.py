@@ -414,6 +414,25 @@ async def test_an_earlier_chat_is_found_and_goes_on(app: LocalspecApp, engine: E
     ]
 
 
+async def test_a_question_that_failed_takes_nothing_from_another_chat(
+    app: LocalspecApp, engine: EchoEngine, kept: Callable[[], StoredChat]
+) -> None:
+    async with opened(app) as pilot:
+        await ask(pilot, app, "about whales")
+        await pilot.press("ctrl+n")
+        engine.failures["generate"] = EngineFailed(0, "DecodeError", "It failed.", "")
+        await ask(pilot, app, "about bears")
+        assert screen_of(app).turns == ()
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: isinstance(app.screen, ChatList) and _num_listed(app) == 2)
+        await pilot.press(*"whal")
+        await until(pilot, lambda: _num_listed(app) == 1)
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(screen_of(app).turns))
+        await ask(pilot, app, "more")
+    assert [message.content.strip() for message in kept().messages] == ["about whales", "about whales", "more", "more"]
+
+
 async def test_a_chat_is_written_as_markdown(app: LocalspecApp, tmp_path: Path) -> None:
     async with opened(app) as pilot:
         await ask(pilot, app, "one two")

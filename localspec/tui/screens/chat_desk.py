@@ -348,6 +348,7 @@ class ChatDesk(ModeScreen):
 
     async def _take_up(self, turns: tuple[ChatTurn, ...]) -> None:
         self._turns, self._last, self._is_editing = turns, None, False
+        self.talk.change_chat()
         self.live = LiveFigures()
         for turn in turns:
             self.prompt.remember(turn.question)
