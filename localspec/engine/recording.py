@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -109,6 +110,8 @@ def read_recording(path: Path) -> tuple[Exchange, ...]:
 def _decode(line: bytes) -> tuple[float, Exchange | Event]:
     record = json.loads(line)
     at_s = float(record["t"])
+    if not math.isfinite(at_s):
+        raise ValueError(at_s)
     message = json.dumps(record["message"]).encode()
     if record["dir"] == "in":
         return at_s, Exchange(decode_request(message), at_s)

@@ -200,7 +200,16 @@ def test_a_last_line_cut_short_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{}", '{"t": 0, "dir": "up", "message": {}}', '{"t": 0, "dir": "in", "message": 1}']
+    "line",
+    [
+        "",
+        "{}",
+        '{"t": 0, "dir": "up", "message": {}}',
+        '{"t": 0, "dir": "in", "message": 1}',
+        # Nothing would ever be due after such a time.
+        '{"t": NaN, "dir": "in", "message": {"type": "unload", "id": 1}}',
+        '{"t": Infinity, "dir": "in", "message": {"type": "unload", "id": 1}}',
+    ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "damaged.jsonl"
