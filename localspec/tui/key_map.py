@@ -28,7 +28,9 @@ PLACES = {
 }
 """Modes with their names, and what belongs to none of them."""
 
-_PREFIXES = {"hub": "models", "welcome": "", "settings": "", "help": "", "keys": "", "demo": "", "tune": "compare"}
+_PREFIXES = {"hub": "models", "probe": "models", "tune": "compare"} | dict.fromkeys(
+    ("welcome", "settings", "help", "keys", "demo"), ""
+)
 """What the first word of a file's name stands for, where that is no mode."""
 
 

@@ -22,6 +22,7 @@ from localspec.tui.model_rows import COLUMNS, NUMERIC, Column, matching, ordered
 from localspec.tui.plain import plain_line
 from localspec.tui.screens.base import ModeScreen
 from localspec.tui.screens.models_pairing import ModelsPairing
+from localspec.tui.state import ChosenModel
 from localspec.tui.widgets.models_details import ModelsDetails
 from localspec.tui.widgets.models_downloads import ModelsDownloads
 from localspec.tui.widgets.models_drafts import ModelsDrafts
@@ -56,6 +57,7 @@ class ModelsScreen(ModelsPairing):
         Binding("h", "find", "Hub", id="models.hub", tooltip="Find models on the Hugging Face Hub"),
         Binding("p", "search_drafts", "Pairs", id="models.pairs", tooltip="Search the Hub for drafts of this model"),
         Binding("g", "demo", "Demo", id="models.demo", tooltip="Prepare and choose the embedded demo models"),
+        Binding("b", "probe", "Probe", id="models.probe", tooltip="What its steps cost, and which drafts would pay"),
         Binding("u", "app.tune", "Tune", id="models.tune", tooltip="Search the best settings for it", show=False),
         Binding("i", "turn_side", "Side", id="models.side", tooltip="Details, drafts or neither below the table"),
         Binding("s", "sort", "Sort", id="models.sort", tooltip="Sort by the next column"),
@@ -237,6 +239,13 @@ class ModelsScreen(ModelsPairing):
         from localspec.tui.screens.hub import HubScreen
 
         self.app.push_screen(HubScreen(self.library))
+
+    def action_probe(self) -> None:
+        """Time the highlighted model's steps."""
+        from localspec.tui.screens.probe import ProbeScreen
+
+        if (row := self.current) is not None:
+            self.app.push_screen(ProbeScreen(ChosenModel(row.name, row.path)))
 
     def action_stop(self) -> None:
         """Stop what is going on; else leave the filter."""

@@ -45,7 +45,8 @@ class TuneScreen(ModeScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run", "Run", id="tune.run", tooltip="Search the best settings within the time"),
-        Binding("escape", "stop", "Stop", id="tune.stop", tooltip="End the search, and keep what is known; or leave"),
+        Binding("escape", "stop", "Stop", id="tune.stop", tooltip="End the search, and keep what is known"),
+        Binding("escape", "leave", "Back", id="tune.leave", tooltip="Back to the comparison"),
         Binding("e", "edit", "Change", id="tune.edit", tooltip="Texts, draft models and time"),
         Binding("w", "use", "Use it", id="tune.use", tooltip="Put what was found best on the bench"),
         Binding("p", "keep_profile", "Profile", id="tune.profile", tooltip="Keep what was found best as a profile"),
@@ -88,13 +89,13 @@ class TuneScreen(ModeScreen):
             yield Button("", id="tune-choice", compact=True, action="screen.edit")
             yield Button("", id="tune-run", compact=True, variant="primary", action="screen.run_or_stop")
         yield TuneStanding().data_bind(TuneScreen.snapshot, TuneScreen.remark)
-        with VerticalScroll(id="tune-body", can_focus=False):
+        with VerticalScroll(id="tune-body"):
             with Container(id="tune-result", classes="panel") as result:
                 result.border_title = "Found"
                 yield TuneResult().data_bind(TuneScreen.outcome)
             with Container(id="tune-known"):
                 with Container(id="tune-heat", classes="panel") as heat:
-                    heat.border_title = "A draft model at fixed length, against off"
+                    heat.border_title = "Draft model: n_max across, p_min down"
                     yield TuneHeat().data_bind(TuneScreen.snapshot)
                 with Container(id="tune-ways", classes="panel") as ways:
                     ways.border_title = "Ways of drafting, the best first"
@@ -165,8 +166,10 @@ class TuneScreen(ModeScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what can be done now."""
-        if action in ("run", "edit"):
+        if action in ("run", "edit", "leave"):
             return not self.is_tuning
+        if action == "stop":
+            return self.is_tuning
         if action == "use":
             return not self.is_tuning and self.outcome is not None and self.outcome.advice is not None
         return not self.is_tuning and self._can_be_kept if action == "keep_profile" else True
@@ -191,16 +194,19 @@ class TuneScreen(ModeScreen):
             self.host.show_failure(refusal)
             return
         self.outcome, self._is_stopping, self.is_tuning = None, False, True
+        self.query_one("#tune-body").focus()
         self._worker = self._tune(self.choice, self.workbench)
 
     def action_stop(self) -> None:
-        """End the search; what is known stays. Where none goes on, leave."""
-        if not self.is_tuning:
-            self.dismiss()
-        elif not self._is_stopping and self._worker is not None:
+        """End the search; what is known stays."""
+        if self.is_tuning and not self._is_stopping and self._worker is not None:
             self._is_stopping = True
             self._worker.cancel()
             self._show_choice()
+
+    def action_leave(self) -> None:
+        """Go back to the comparison."""
+        self.dismiss()
 
     @work(exclusive=True, group="tune", exit_on_error=False)
     async def _tune(self, choice: TuneChoice, bench: Workbench) -> None:

@@ -38,8 +38,7 @@ def heat_lines(shown: TuneSnapshot, width: int) -> list[Content]:
     columns = N_MAX[: max(1, (width - _LABEL) // size)]
     ratios = {(cell.n_max, cell.p_min): cell for cell in shown.cells}
     lines = [
-        Content.assemble((f"{'p_min':<{_LABEL}}", MUTED), (f"{'n_max':>{size}}", MUTED)),
-        Content.assemble(" " * _LABEL, *((f"{n_max:>{size - 1}} ", "bold") for n_max in columns)),
+        Content.assemble((f"{'p_min':<{_LABEL}}", MUTED), *((f"{n_max:>{size - 1}} ", "bold") for n_max in columns))
     ]
     for p_min in P_MIN:
         parts = [(f"{p_min:<{_LABEL}g}", "bold")]
@@ -54,7 +53,7 @@ def heat_lines(shown: TuneSnapshot, width: int) -> list[Content]:
             weight = " bold" if place == shown.best_cell else " dim" if cell.num_pairs < 2 else ""
             parts.append((f"{mark}{ratio_text(cell.ratio):>{size - 2}} ", f"{shade(cell.ratio)}{weight}"))
         lines.append(Content.assemble(*parts))
-    legend = f"1.20: 20 % faster than off   {BEST} best   {RUNNING} runs now   · not tried   dim: one pair"
+    legend = f"1.20: 20 % faster than off  {BEST} best  {RUNNING} now  · untried  dim: one pair"
     return [*lines, *(Content.styled(line.plain, MUTED) for line in Content(legend).wrap(max(1, width)))]
 
 
