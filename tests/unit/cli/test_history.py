@@ -103,7 +103,8 @@ def test_a_chat_is_kept_with_figures_and_models(command: Command, store: Path, m
     assert [message.content for message in chat.messages] == ["one two three", "one two three ", "four", "four "]
     assert [message.finish_reason for message in chat.messages] == ["", "stop", "", "stop"]
     figures = chat.messages[1].figures
-    assert figures is not None and figures["tokens"] == 3 and (figures["drafter"], figures["method"]) == ("auto", "auto")
+    assert figures is not None and figures["tokens"] == 3
+    assert (figures["drafter"], figures["method"], figures["pacing"]) == ("auto", "auto", "fixed")
     assert chat.models["target"]["path"] == str(model)
     assert chat.models["settings"]["draft"]["n_max"] == 3
     assert (chat.models["system"], chat.models["method"]) == ("Be kind.", "auto")

@@ -39,7 +39,8 @@ def model(tmp_path: Path) -> Path:
 
 
 def bench(model: Path, *arguments: str, engine: EchoEngine | None = None) -> int:
-    words = ["bench", str(model), "--workload", "chat", "--pairs", "1", "--max-tokens", "6", "--method", "ngram", *arguments]
+    extent = ["--workload", "chat", "--pairs", "1", "--max-tokens", "6"]
+    words = ["bench", str(model), "--method", "ngram", *extent, *arguments]
     return run(words, Services(make_engine=lambda: engine or EchoEngine()))
 
 
