@@ -37,9 +37,7 @@ def heat_lines(shown: TuneSnapshot, width: int) -> list[Content]:
     size = max(_LEAST_CELL, min(_CELL, (width - _LABEL) // len(N_MAX)))
     columns = N_MAX[: max(1, (width - _LABEL) // size)]
     ratios = {(cell.n_max, cell.p_min): cell for cell in shown.cells}
-    lines = [
-        Content.assemble((f"{'p_min':<{_LABEL}}", MUTED), *((f"{n_max:>{size - 1}} ", "bold") for n_max in columns))
-    ]
+    lines = [Content.assemble((f"{'p_min':<{_LABEL}}", MUTED), *((f"{n_max:>{size}}", "bold") for n_max in columns))]
     for p_min in P_MIN:
         parts = [(f"{p_min:<{_LABEL}g}", "bold")]
         for n_max in columns:
@@ -47,11 +45,11 @@ def heat_lines(shown: TuneSnapshot, width: int) -> list[Content]:
             cell = ratios.get(place)
             mark = RUNNING if place == shown.running_cell else BEST if place == shown.best_cell else " "
             if cell is None:
-                parts.append((f"{mark}{'·':>{size - 2}} ", MUTED))
+                parts.append((f"{mark}{'·':>{size - 1}}", MUTED))
                 continue
             # One pair alone says little.
             weight = " bold" if place == shown.best_cell else " dim" if cell.num_pairs < 2 else ""
-            parts.append((f"{mark}{ratio_text(cell.ratio):>{size - 2}} ", f"{shade(cell.ratio)}{weight}"))
+            parts.append((f"{mark}{ratio_text(cell.ratio):>{size - 1}}", f"{shade(cell.ratio)}{weight}"))
         lines.append(Content.assemble(*parts))
     legend = f"1.20: 20 % faster than off  {BEST} best  {RUNNING} now  · untried  dim: one pair"
     return [*lines, *(Content.styled(line.plain, MUTED) for line in Content(legend).wrap(max(1, width)))]

@@ -1,0 +1,129 @@
+"""The probe panel, on a made-up target whose steps take stated times."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Static
+
+from localspec.engine.events import Event
+from localspec.engine.requests import LoadModels, MeasureSteps, Request
+from localspec.engine.values import SpeculationSettings
+from localspec.store.database import Database
+from localspec.tui.app import LocalspecApp
+from localspec.tui.screens.models import ModelsScreen
+from localspec.tui.screens.probe import ProbeScreen
+from localspec.tui.services import AppServices
+from localspec.tui.state import ChosenModel, Workbench
+from localspec.tui.widgets.figure_table import FigureTable
+from localspec.tui.widgets.line_chart import LineChart
+from tests.probe_kit import STEEP, ProbeEngine
+from tests.scripted_engine import EchoEngine
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "[/] [/path] [bold \x1b[31mred \u202eright " + "long" * 2500
+
+
+class Slow(ProbeEngine):
+    """Takes its time between two reports."""
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        async for event in super().stream(request):
+            if event.type == "steps_measured":
+                await asyncio.sleep(30.0)
+            yield event
+
+
+class Bench:
+    def __init__(self, folder: Path, engine: ProbeEngine, name: str = "big") -> None:
+        for file in ("big.gguf", "small.gguf"):
+            (folder / file).write_bytes(b"GGUF")
+        self.engine = engine
+        self.app = LocalspecApp(
+            AppServices(make_engine=EchoEngine, open_database=lambda: Database(folder / "kept.sqlite3"))
+        )
+        self.app.room._engine = engine
+        self.target, self.other = ChosenModel(name, folder / "big.gguf"), ChosenModel("small", folder / "small.gguf")
+        self.models = Workbench(self.target, self.other, SpeculationSettings("draft"))
+
+    @property
+    def screen(self) -> ProbeScreen:
+        return cast("ProbeScreen", self.app.screen)
+
+    async def open(self, pilot: Pilot[int], target: ChosenModel) -> None:
+        self.app.workbench = self.models
+        await self.app.push_screen(ProbeScreen(target))
+
+    async def until(self, pilot: Pilot[int], condition: Callable[[], bool]) -> None:
+        for _ in range(400):
+            if condition():
+                await pilot.pause()
+                return
+            await pilot.pause(0.01)
+        raise AssertionError("it did not come to that")
+
+    def text(self, name: str) -> str:
+        return str(self.screen.query_one(f"#{name}", Static).render())
+
+
+async def test_a_target_with_its_draft_is_probed_at_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ProbeEngine())
+    async with bench.app.run_test(size=(140, 40)) as pilot:
+        await bench.open(pilot, bench.target)
+        await bench.until(pilot, lambda: bench.screen.snapshot.is_done)
+        assert "this draft, of 10 % of its cost, pays from an acceptance of 0.57" in bench.text("probe-verdict")
+        assert "a step of one token takes 10.0 ms" in bench.text("probe-verdict")
+        cost, needed = bench.screen.query(LineChart)
+        assert [x for x, _ in cost.series[0].points][:3] == [1.0, 2.0, 3.0]
+        assert cost.series[0].points[1][1] == pytest.approx(1.6)
+        # Told apart by marks, and not by colour alone.
+        assert len({line.mark for line in needed.series}) == 2 and needed.series[1].name == "this draft"
+        rows = bench.screen.query_one(FigureTable).figures.rows
+        assert rows[0][:3] == ("0", "3", "0.47") and any("this draft" in row[0] for row in rows)
+        assert bench.app.engine_state.busy == ""
+        await pilot.press("r")
+        await bench.until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_probing)
+        assert len(bench.engine.measured) == 2
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(bench.app.screen, ModelsScreen)
+
+
+async def test_another_model_is_probed_without_the_bench_s_draft(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ProbeEngine(STEEP), HOSTILE)
+    async with bench.app.run_test(size=(60, 20)) as pilot:
+        await bench.open(pilot, ChosenModel(HOSTILE, bench.other.path))
+        await bench.until(pilot, lambda: bench.screen.snapshot.is_done)
+        (load,) = [one for one in bench.engine.requests if isinstance(one, LoadModels)]
+        assert (load.target_path, load.draft_path) == (str(bench.other.path), "")
+        assert "no draft pays" in bench.text("probe-verdict")
+        assert "\x1b" not in bench.text("probe-standing") and "[/path]" in bench.text("probe-standing")
+        assert bench.app.workbench == bench.models
+
+
+async def test_esc_keeps_the_steps_that_were_timed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Slow())
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await bench.open(pilot, bench.target)
+        await bench.until(pilot, lambda: bool(bench.screen.snapshot.cost))
+        assert bench.app.engine_state.busy == "probing" and not bench.screen.snapshot.is_done
+        await pilot.resize_terminal(140, 40)
+        await pilot.press("escape")
+        await bench.until(pilot, lambda: not bench.screen.is_probing)
+        assert bench.screen.snapshot.is_done and "ended early" in " ".join(bench.screen.snapshot.notes)
+
+
+async def test_a_failure_is_shown(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ProbeEngine(failure=("UsageError", "[bold Too short."), num_reports=0))
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await bench.open(pilot, bench.target)
+        await bench.until(pilot, lambda: not bench.screen.is_probing and bool(list(bench.app._notifications)))
+        assert "[bold Too short." in "".join(notice.message for notice in bench.app._notifications)
+        assert not [one for one in bench.engine.requests if isinstance(one, MeasureSteps)][1:]
+        assert not bench.screen.snapshot.verdict
