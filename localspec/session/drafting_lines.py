@@ -64,9 +64,9 @@ def _pacing(arm: Mapping[str, object]) -> str:
     if resting := _count(pacing, "num_resting"):
         parts.append(f"rested in {percent_text(resting / rounds)}")
     if (tokens := _ratio(pacing, "num_tokens", "expected_tokens")) is not None:
-        parts.append(f"{tokens:.2f} of the tokens that it expected")
+        parts.append(f"{tokens:.2f} times the tokens that it expected")
     if (time := _ratio(pacing, "total_s", "expected_s")) is not None:
-        parts.append(f"{time:.2f} of the time")
+        parts.append(f"{time:.2f} times the time")
     if pacing.get("is_resting_now") and (why := _why_resting(pacing)):
         parts.append(why)
     return f"{', '.join(parts)}."
