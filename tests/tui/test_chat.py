@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Collapsible, Input, OptionList, Static
 
@@ -182,6 +183,33 @@ async def test_stopped_before_the_first_word_the_question_is_back(app: Localspec
         assert screen.prompt.text == "too early"
         assert screen.turns == ()
         assert not screen.query(ChatQuestion)
+
+
+@pytest.mark.parametrize("keys", [("enter", "escape"), ("enter", "enter", "escape"), ("ctrl+k", "escape")])
+@pytest.mark.parametrize("num_turns", (0, 2, 6))
+async def test_keys_that_come_at_once_are_obeyed(
+    app: LocalspecApp, engine: EchoEngine, keys: tuple[str, ...], num_turns: int
+) -> None:
+    engine.pause_s = 0.2
+    async with opened(app) as pilot:
+        screen = screen_of(app)
+        screen.prompt.put("too early")
+        *first, last = keys
+        for key in first:
+            app.post_message(Key(key, None))
+        # The last one comes at any moment of the beginning.
+        for _ in range(num_turns):
+            await asyncio.sleep(0)
+        app.post_message(Key(last, None))
+        await until(pilot, lambda: bool(screen.prompt.text) and not screen.is_working)
+        await pilot.pause(0.05)
+        assert screen.prompt.text == "too early"
+        assert not screen.is_working
+        assert screen.turns == ()
+        assert "stopping" not in says(app) and "at work" not in notices(app)
+        engine.pause_s = 0.0
+        await ask(pilot, app, "and on")
+        assert len(screen.turns) == 1
 
 
 async def test_again_takes_another_seed_and_the_place_of_the_first(

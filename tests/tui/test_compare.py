@@ -167,6 +167,17 @@ async def test_esc_stops_soon_and_keeps_what_is_there(slow: Bench) -> None:
         assert Runs(database).summaries()[0].state == "interrupted"
 
 
+async def test_keys_that_come_at_once_begin_and_stop(bench: Bench) -> None:
+    async with bench.app.run_test(size=(100, 30)) as pilot:
+        await bench.open(pilot)
+        bench.screen.action_run()
+        bench.screen.action_stop()
+        await bench.until(pilot, lambda: not bench.screen.is_racing)
+        assert bench.screen.card is None
+        await bench.race(pilot)
+        assert bench.screen.card is not None
+
+
 async def test_stopping_the_warm_up_leaves_no_card(slow: Bench) -> None:
     async with slow.app.run_test(size=(80, 24)) as pilot:
         await slow.open(pilot)

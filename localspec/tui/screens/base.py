@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
 from textual.reactive import var
 from textual.screen import Screen
+from textual.worker import Worker
 
 from localspec.tui.state import EngineState, Workbench
 from localspec.tui.widgets.key_line import KeyLine
@@ -15,6 +17,11 @@ from localspec.tui.widgets.top_bar import TopBar
 
 if TYPE_CHECKING:
     from localspec.tui.app import LocalspecApp
+
+
+def cancel_soon(worker: Worker[None]) -> None:
+    """Cancel a worker that tells of its own end: after its first step, for before that none of it would run."""
+    asyncio.get_running_loop().call_soon(worker.cancel)
 
 
 class ModeScreen(Screen[None]):

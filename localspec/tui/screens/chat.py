@@ -49,9 +49,12 @@ class ChatScreen(ChatDesk):
 
     @on(ChatPrompt.Sent)
     async def _send(self, event: ChatPrompt.Sent) -> None:
+        self.prompt.is_sent = False
         if self._is_refused():
             return
         if self.workbench.target is None:
+            self._is_stopping = False
+            self._show_idle()
             self._say("No target model is chosen. Choose one on the Models screen (F2).")
             return
         before, is_anew = self._turns, self._is_editing and bool(self._turns)
@@ -80,12 +83,8 @@ class ChatScreen(ChatDesk):
 
     def action_stop(self) -> None:
         """Stop what is going on; or give up editing."""
-        if self._job is not None:
-            # A second cancelling would cut off the engine's own end of the answer.
-            if not self._is_stopping:
-                self._is_stopping = True
-                self._job.cancel()
-                self._show(Activity("stopping …", "work"))
+        if self.is_working or self.prompt.is_sent:
+            self._stop()
         elif self._is_editing:
             self._is_editing = False
             self.prompt.put("")

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from localspec.tui.chat_fold import LONG_REST, REST, SNAPSHOT_S, AnswerSnapshot,
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
 from localspec.tui.chat_words import idle_activity, loading_activity, welcome_text, work_activity
 from localspec.tui.plain import plain
-from localspec.tui.screens.base import ModeScreen
+from localspec.tui.screens.base import ModeScreen, cancel_soon
 from localspec.tui.state import EngineState, Workbench
 from localspec.tui.widgets.chat_activity import Activity, ChatActivity
 from localspec.tui.widgets.chat_panel import ChatPanel
@@ -87,6 +88,7 @@ class ChatDesk(ModeScreen):
         self._is_panels_turn = False
         self._turns: tuple[ChatTurn, ...] = ()
         self._job: Worker[None] | None = None
+        self._is_beginning = False
         self._is_stopping = False
         self._is_editing = False
         self._last: Outcome | None = None
@@ -154,32 +156,50 @@ class ChatDesk(ModeScreen):
 
     @property
     def is_working(self) -> bool:
-        """Whether the worker is at it."""
-        return self._job is not None
+        """Whether the worker is at it, or will be in a moment."""
+        return self._is_beginning or self._job is not None
 
     # The worker.
 
     async def _begin(self, asking: Asking) -> None:
-        if asking.is_anew:
-            await self.transcript.take_back()
-        await self.transcript.begin(asking.question, asking.turns)
-        self.live = LiveFigures()
-        self._start(self._answer(self.workbench, asking), work_activity(self.live))
+        self._is_beginning = True
+        try:
+            if asking.is_anew:
+                await self.transcript.take_back()
+            await self.transcript.begin(asking.question, asking.turns)
+            self.live = LiveFigures()
+            self._start(self._answer(self.workbench, asking), work_activity(self.live))
+        finally:
+            self._is_beginning = False
 
     def _start(self, job: Worker[None], activity: Activity) -> None:
         self._job = job
-        self._is_stopping = False
-        self._show(activity)
+        if self._is_stopping:
+            self._stop_job()
+        else:
+            self._show(activity)
+
+    def _stop(self) -> None:
+        # A second cancelling would cut off the engine's own end of the answer.
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._show(Activity("stopping …", "work"))
+            self._stop_job()
+
+    def _stop_job(self) -> None:
+        if self._job is not None:
+            cancel_soon(self._job)
 
     @work(exclusive=True, group="talk", exit_on_error=False)
     async def _answer(self, bench: Workbench, asking: Asking) -> None:
-        self._pace.rest = rest = await asyncio.to_thread(_rest_of, bench)
-        self._panel_pace = Pace(self._clock, PANEL_S if rest == REST else 2.0 * PANEL_S)
-
         def on_snapshot(snapshot: AnswerSnapshot) -> None:
             self.post_message(self.Progressed(work_activity(snapshot.live), snapshot))
 
-        outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot)
+        outcome = Outcome(AnswerSnapshot())
+        with suppress(asyncio.CancelledError):
+            self._pace.rest = rest = await asyncio.to_thread(_rest_of, bench)
+            self._panel_pace = Pace(self._clock, PANEL_S if rest == REST else 2.0 * PANEL_S)
+            outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot)
         self.post_message(self.Ended(asking, outcome))
 
     @work(exclusive=True, group="talk", exit_on_error=False)
@@ -364,9 +384,9 @@ class ChatDesk(ModeScreen):
             self.prompt.put(question)
 
     def _is_refused(self) -> bool:
-        if self._job is not None:
+        if self.is_working:
             self._say("The engine is at work. Esc stops it.")
-        return self._job is not None
+        return self.is_working
 
     def _show_idle(self) -> None:
         self._show(idle_activity(self.workbench, self.engine_state, self._is_editing))

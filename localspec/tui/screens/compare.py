@@ -26,7 +26,7 @@ from localspec.tui.compare_choice import MAX_PAIRS, CompareChoice, arm_words, ar
 from localspec.tui.plain import plain
 from localspec.tui.race import LaneSnapshot, RaceSnapshot
 from localspec.tui.result_card import ResultCard
-from localspec.tui.screens.base import ModeScreen
+from localspec.tui.screens.base import ModeScreen, cancel_soon
 from localspec.tui.state import EngineState, Workbench
 from localspec.tui.widgets.compare_card import CompareCard
 from localspec.tui.widgets.compare_history import CompareHistory
@@ -195,7 +195,7 @@ class CompareScreen(ModeScreen):
         """Stop; what was measured stays."""
         if self.is_racing and not self.is_stopping and self._worker is not None:
             self.is_stopping = True
-            self._worker.cancel()
+            cancel_soon(self._worker)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what can be done now."""

@@ -72,6 +72,8 @@ class ChatPrompt(TextArea, inherit_bindings=False):
         self._history: list[str] = []
         self._place = 0
         self._draft = ""
+        self.is_sent = False
+        """What is written is on its way, until whoever takes it says that it is not any more."""
 
     def remember(self, question: str) -> None:
         """Take a question into the history."""
@@ -97,7 +99,8 @@ class ChatPrompt(TextArea, inherit_bindings=False):
 
     def action_send(self) -> None:
         """Send what is written, if it is anything. Whoever takes it empties the prompt."""
-        if self.text.strip():
+        if self.text.strip() and not self.is_sent:
+            self.is_sent = True
             self.post_message(self.Sent(self.text.strip("\n")))
 
     def action_new_line(self) -> None:
