@@ -66,7 +66,9 @@ def _text(result: ComparisonResult, workload: Workload, half_width: float | None
         headline = speedup_phrase(leading.speedup)
         if len(raced) > 1:
             headline += f" {leading.arm.name}"
-        if leading.verdict is not None and leading.speedup.low is not None and is_reliable(result):
+        if not is_reliable(result):
+            tone = "unusable"
+        elif leading.verdict is not None and leading.speedup.low is not None:
             tone = leading.verdict
     sentences = [*verdict_sentences(result)]
     arms = {arm.arm.name: arm for arm in result.arms}

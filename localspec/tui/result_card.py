@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localspec.session.figures import DASH
+from localspec.tui.runs.rows import FASTER, SLOWER, UNCLEAR, UNUSABLE
 
-Tone = Literal["faster", "slower", "no_clear_difference", "unknown"]
+Tone = Literal["faster", "slower", "no_clear_difference", "unusable", "unknown"]
 
-MARKS: dict[Tone, str] = {"faster": "▲", "slower": "▼", "no_clear_difference": "≈", "unknown": DASH}
+MARKS: dict[Tone, str] = {
+    "faster": FASTER,
+    "slower": SLOWER,
+    "no_clear_difference": UNCLEAR,
+    "unusable": UNUSABLE,
+    "unknown": DASH,
+}
 """So that colour is never the only sign."""
 
 

@@ -63,7 +63,7 @@ def test_nothing_is_claimed_of_an_unusable_run() -> None:
     assert run_row(summary(is_unusable=True)).mark == UNUSABLE
     assert pair_speedups((summary(2, is_unusable=True), summary(1)), summary()) == (1.42,)
     stored = replace(run_of(), document=made_up_run(made))
-    assert [sentence.tone for sentence in run_details(stored).workloads[0].sentences] == [""]
+    assert [sentence.tone for sentence in run_details(stored).workloads[0].sentences] == ["unusable"]
     changes = run_changes(replace(run_of(), document=made_up_run()), stored)
     assert "unusable" in changes.workloads[0].note
 

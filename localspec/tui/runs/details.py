@@ -117,7 +117,7 @@ def _workload(workload: Record) -> WorkloadDetails:
         ),
         # The stored verdict of an arm knows nothing of the machine's unrest; its sentence does.
         sentences=tuple(
-            replace(sentence, tone="") if is_unusable_workload(workload) else sentence
+            replace(sentence, tone="unusable") if is_unusable_workload(workload) else sentence
             for sentence in sentences(workload)
         ),
         notes=workload_notes(workload),

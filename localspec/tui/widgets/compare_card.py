@@ -16,6 +16,7 @@ _STYLES: dict[Tone, str] = {
     "faster": "bold $text-success",
     "slower": "bold $text-error",
     "no_clear_difference": "bold $text-warning",
+    "unusable": "bold $text-warning",
     "unknown": "bold",
 }
 _WIDEST = 22

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from localspec.session.reporting.series import AcceptedLengths, PositionAcceptance, VerifyPoint
     from localspec.session.reporting.words import Sentence
 
-_TONES = {"faster": (FASTER, "$text-success"), "slower": (SLOWER, "$text-error"), "no_clear_difference": (UNCLEAR, "")}
+_TONES = {
+    "faster": (FASTER, "$text-success"),
+    "slower": (SLOWER, "$text-error"),
+    "no_clear_difference": (UNCLEAR, ""),
+    "unusable": (UNUSABLE, "$text-warning"),
+}
 
 _LINES = (("$primary", ""), ("$accent", "x"), ("$warning", "+"), ("$success", "o"), ("$error", "*"))
 """Style and mark of the arms with drafts."""
