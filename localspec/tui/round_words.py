@@ -89,6 +89,8 @@ def _times(round_: RoundFinished) -> Content:
 
 
 def _word(text: str) -> str:
-    """Return a token's text in quotes that show its spaces; never without end."""
+    """Return a token's text in quotes that show its spaces, never without end; one that ends an answer has none."""
+    if not text:
+        return "(no text)"
     shown = printable(text).replace("\n", "⏎").replace("\t", "→")
     return f'"{shown if len(shown) <= _MAX_WORD else f"{shown[: _MAX_WORD - 1]}…"}"'

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from localspec.engine.events import RoundFinished
 from localspec.session.plain_text import printable
 
-Mark = Literal["draft", "suffix", "n-gram", "correction", "bonus"]
+Mark = Literal["draft", "suffix", "n-gram", "correction", "bonus", "plain"]
 """Who drafted it, if it was accepted; else what of the target's own it is."""
 
-LETTERS: dict[Mark, str] = {"draft": "D", "suffix": "S", "n-gram": "N", "correction": "C", "bonus": "B"}
+LETTERS: dict[Mark, str] = {"draft": "D", "suffix": "S", "n-gram": "N", "correction": "C", "bonus": "B", "plain": "P"}
 
 MEANINGS: dict[Mark, str] = {
     "draft": "draft model",
@@ -22,6 +22,7 @@ MEANINGS: dict[Mark, str] = {
     "n-gram": "n-gram",
     "correction": "correction",
     "bonus": "bonus",
+    "plain": "plain step",
 }
 
 OF_DRAFTERS: tuple[Mark, ...] = ("draft", "suffix", "n-gram")
@@ -42,9 +43,11 @@ Line = tuple[Piece, ...]
 
 
 def mark_of(round_: RoundFinished, place: int) -> Mark:
-    """Return where a round's token came from."""
+    """Return where a round's token came from. Without a draft there is nothing that it could be the bonus of."""
     origin = round_.emitted[place].origin
-    return drafter_mark(round_.drafter) if origin == "accepted" else origin
+    if origin == "accepted":
+        return drafter_mark(round_.drafter)
+    return origin if round_.drafted else "plain"
 
 
 def drafter_mark(name: str) -> Mark:

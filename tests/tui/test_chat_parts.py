@@ -40,6 +40,9 @@ def test_tokens_are_marked_by_origin() -> None:
     assert [mark_of(by_model, place) for place in (0, 1)] == ["draft", "correction"]
     assert mark_of(replace(by_model, drafter="n-gram 4-6"), 0) == "n-gram"
     assert mark_of(replace(by_model, drafter="suffix"), 0) == "suffix"
+    after_drafts = a_round(("a", "accepted"), ("b", "bonus"))
+    assert mark_of(after_drafts, 1) == "bonus"
+    assert mark_of(replace(after_drafts, drafted=()), 1) == "plain"
 
 
 @given(st.lists(st.text(max_size=30), max_size=20), st.integers(8, 40))
@@ -65,6 +68,8 @@ def test_a_round_in_words() -> None:
     assert "round 2 of 9" in text and "1 of 2 drafted tokens accepted" in text
     assert '" [1mdog"✗' in text and 'instead " [/cat]"' in text
     assert "14.0 ms: draft 3.0 ms, verify 10.0 ms" in text
+    # A token that ends an answer has no text, which must not look like a mistake of the screen.
+    assert "(no text)✗" in round_words(replace(round_, drafted_texts=(" the", "")), 9).plain
 
 
 def test_settings_come_back_as_they_were() -> None:

@@ -25,6 +25,7 @@ _LEGEND: dict[Mark, str] = {
     "n-gram": "$text-primary underline italic",
     "correction": "$text-error bold",
     "bonus": "dim",
+    "plain": "",
 }
 
 

@@ -27,6 +27,7 @@ class ChatTokens(ScrollView, can_focus=True):
         "tokens--n-gram",
         "tokens--correction",
         "tokens--bonus",
+        "tokens--plain",
         "tokens--chosen",
     }
     DEFAULT_CSS = """
@@ -37,6 +38,7 @@ class ChatTokens(ScrollView, can_focus=True):
         & > .tokens--n-gram { color: $text-primary; text-style: underline italic; }
         & > .tokens--correction { color: $text-error; text-style: bold; }
         & > .tokens--bonus { text-style: dim; }
+        & > .tokens--plain { text-style: none; }
         & > .tokens--chosen { text-style: reverse; }
     }
     """
