@@ -43,6 +43,11 @@ def test_every_setting_has_a_title_and_words() -> None:
     assert {field.key[0] for field in fields} == set(TITLES)
 
 
+def test_words_fit_beside_their_fields_in_80_columns() -> None:
+    wide = {("app", "theme"): 29, ("models", "folders"): 29}
+    assert not [words for key, words in WORDS.items() if len(words) > wide.get(key, 37)]
+
+
 def test_unchanged_texts_are_no_changes() -> None:
     texts = setting_texts(Settings())
     assert setting_changes(texts, texts) == {}

@@ -35,7 +35,7 @@ EMPTY = (
     "There are no models here yet.\n\n"
     "Press h to find models on the Hub,\n"
     "or g for the embedded demo models, which need no network.\n\n"
-    "Folders of your own go into the settings (f9)."
+    "Folders of your own go into the settings (F9)."
 )
 
 
