@@ -103,7 +103,9 @@ def choose_candidate(bench: Workbench, entry: ModelEntry, candidate: Candidate, 
     """
     target = _chosen(entry)
     if candidate.refusal:
-        raise UsageError(f"{candidate.label}: {candidate.refusal.rstrip('.')}.", "Highlight it in the table; D forces.")
+        is_pair = candidate.verdict is not None and candidate.verdict.status in ("PAIR", "PAIR_WITH_NOTE")
+        way = "d takes it all the same" if is_pair else "D forces"
+        raise UsageError(f"{candidate.label}: {candidate.refusal.rstrip('.')}.", f"Highlight it in the table; {way}.")
     if candidate.method == "ngram":
         return Chosen(target, None, "ngram", f"Target: {target.name}, with n-gram drafting.")
     if not candidate.is_runnable:
@@ -153,4 +155,5 @@ def _reason(verdict: PairVerdict) -> str:
 def _with_notes(words: str, verdict: PairVerdict) -> str:
     if verdict.status == "UNKNOWN":
         words += f" Whether it is a pair cannot be said: {_reason(verdict)}."
-    return " ".join((words, *(f"{note.rstrip('.')}." for note in verdict.notes)))
+    # Notes begin with a small letter.
+    return "; ".join((words.rstrip("."), *(note.rstrip(".") for note in verdict.notes))) + "."

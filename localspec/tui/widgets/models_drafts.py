@@ -97,6 +97,9 @@ def _status(candidate: Candidate) -> tuple[str, str]:
     verdict = candidate.verdict
     if verdict is not None and not (candidate.refusal and verdict.status in ("PAIR", "PAIR_WITH_NOTE")):
         return VERDICTS[verdict.status], _COLOURS[verdict.status]
+    if verdict is not None:
+        # A pair all the same, which d takes: only too dear, or of the wrong kind.
+        return "! not advised", "$text-warning"
     return ("✗ refused", "$text-error") if candidate.refusal else (f"✓ {candidate.method}", "$text-success")
 
 
