@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from localspec.engine.requests import Configure, Generate, LoadModels, MeasureSteps
-from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
+from localspec.engine.values import ContextSettings, ModelInfo, SamplingSettings, SpeculationSettings
 from localspec.errors import UsageError
 from localspec.session.tuning.budget import CONFIRM_PAIRS, parse_budget
 from localspec.session.tuning.record import tuning_record
 from localspec.session.tuning.values import Stage, TuningPlan, TuningProgress, TuningResult
 from localspec.session.tuning.words import result_sentences
+from tests.made_up_machine import model_info
 from tests.scripted_engine import ArmScript
 from tests.tuning_kit import SpeedyEngine, Truth, plan_of, tuned, workload
 
@@ -255,6 +257,27 @@ async def test_a_way_that_cannot_run_is_told_and_passed_over(tmp_path: Path) -> 
     reasons = {trial.setting.speculation.method: trial.reason for trial in result.trials if trial.reason}
     assert reasons["draft"] == "the draft is too old" and reasons["cascade"] == "no"
     assert result.winner is not None and result.winner.setting.speculation.method == "auto"
+
+
+async def test_auto_without_its_draft_is_not_taken_for_auto_with_it(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, num_drafts=2)
+    result = await tuned(engine_of(peaked, draft_failure="no pair"), plan)
+    theirs = [trial for trial in result.trials if trial.setting.draft == plan.drafts[1]]
+    assert "auto" in {trial.setting.speculation.method for trial in theirs}
+    assert all(trial.ratio is None and trial.reason == "no pair" for trial in theirs)
+
+
+async def test_a_target_that_nothing_can_draft_for_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def recurrent(path: str) -> ModelInfo:
+        return replace(model_info(path), can_roll_back=False)
+
+    monkeypatch.setattr("tests.tuning_kit.model_info", recurrent)
+    engine = engine_of(peaked)
+    with pytest.raises(UsageError, match="nothing can draft for it"):
+        await tuned(engine, plan_of(tmp_path))
+    assert not engine.num_runs
 
 
 async def test_runs_begin_without_what_earlier_ones_taught(tmp_path: Path) -> None:

@@ -145,6 +145,10 @@ class Stand:
         if not state.is_on or state.method != given.method:
             self.reasons[setting] = answer.draft_failure or state.reason or f"the engine drafts by {state.method}"
             return False
+        if setting.draft is not None and self.draft != setting.draft:
+            # `auto` goes on without a draft model, and would be taken for what it is not.
+            self.reasons[setting] = answer.draft_failure or "the draft model cannot be used"
+            return False
         self._in_force = setting
         return True
 

@@ -66,7 +66,7 @@ async def tune(
         cores: what numbers of threads may be worth a try; None asks the system.
 
     Raises:
-        UsageError: the budget is too small; the hint names the least one.
+        UsageError: the budget is too small, and the hint names the least one; or nothing can draft for the target.
         ModelLoadError: the models would not fit into memory, or the draft cannot be used.
         LocalspecError: nothing could be measured.
     """
@@ -144,6 +144,11 @@ class _Tuning:
         )
         self._cold = ColdChoice(self._memory.context, self._memory.draft_context)
         loaded = await self._load(self._cold.context, self._cold.draft_context)
+        if not loaded.target.can_roll_back:
+            raise UsageError(
+                f"{loaded.target.name} cannot take back rejected tokens, so nothing can draft for it.",
+                "Off is all there is: use it without drafts.",
+            )
         if first is not None and loaded.draft is None:
             raise draft_refusal(str(plan.target), loaded.draft_failure)
         self._stand, case = self._make_stand(plan.max_tokens), self._pool()[0][0]
@@ -164,9 +169,6 @@ class _Tuning:
         until_s = report.elapsed_s + min(budget.SCREEN_SHARE * plan.budget_s, spare)
         report.plan_ends(load=report.elapsed_s, screen=until_s)
         report.begin("screen")
-        if not loaded.target.can_roll_back:
-            self._notes.append("Its memory cannot take tokens back, so steps of ways of loading were not timed.")
-            return
         steps_s = min(_MOST_STEPS_S, max(_LEAST_STEPS_S, (until_s - report.elapsed_s) / 8.0 - loaded.load_s))
         one_s = loaded.load_s + steps_s
         if until_s - report.elapsed_s < 3.0 * one_s + loaded.load_s:
