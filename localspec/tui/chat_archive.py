@@ -92,8 +92,15 @@ class ChatArchive:
         self._submit(lambda: None if self._keeper is None else self._keeper.give_up())
 
     def start_over(self) -> None:
-        """Begin another chat with the next question."""
-        self._submit(lambda: None if self._keeper is None else self._keeper.start_over())
+        """Begin another chat with the next question. If the last one could not be kept, that is tried anew."""
+
+        def work() -> None:
+            if self._keeper is not None and not self._keeper.is_keeping:
+                self._keeper, self._has_failed = None, False
+            elif self._keeper is not None:
+                self._keeper.start_over()
+
+        self._submit(work)
 
     async def listed(self, words: str) -> tuple[ListedChat, ...]:
         """Return the chats that hold the words, all of them for none, the newest first.

@@ -420,6 +420,34 @@ async def test_a_failing_store_stops_no_chat(services: AppServices, app: Localsp
         assert notices(broken).count("not kept") == 1
 
 
+async def test_a_chat_that_could_not_be_kept_does_not_stop_the_next_one(
+    services: AppServices, app: LocalspecApp, engine: EchoEngine, kept: Callable[[], StoredChat]
+) -> None:
+    is_full = True
+
+    def opens() -> Database:
+        if is_full:
+            raise StoreError("The disk is full.", "Make room.")
+        return services.open_database()
+
+    broken = LocalspecApp(replace(services, make_engine=lambda: engine, open_database=opens))
+    broken.workbench = app.workbench
+    async with opened(broken) as pilot:
+        await ask(pilot, broken, "one")
+        is_full = False
+        await pilot.press("ctrl+n")
+        await ask(pilot, broken, "two")
+        # Somebody else deletes it.
+        await screen_of(broken).archive.current()
+        with Database(services.open_database().path) as database:
+            Chats(database).delete(kept().summary.id)
+        await ask(pilot, broken, "three")
+        assert notices(broken).count("not kept") == 2
+        await pilot.press("ctrl+n")
+        await ask(pilot, broken, "four")
+    assert [message.content.strip() for message in kept().messages] == ["four", "four"]
+
+
 async def test_an_earlier_chat_is_found_and_goes_on(app: LocalspecApp, engine: EchoEngine) -> None:
     async with opened(app) as pilot:
         await ask(pilot, app, "about whales [/]")
