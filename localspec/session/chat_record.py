@@ -20,6 +20,7 @@ MAX_TITLE = 60
 MAX_OWN_TITLE = 200
 
 _GROUPS = ("draft", "sampling", "context")
+_NOT_OF_A_CHAT = ("method", "remembers")
 
 
 def title_of(question: str) -> str:
@@ -47,8 +48,9 @@ def models_record(
     already), method, settings (the groups draft, sampling and context as wished for), system, max_tokens.
     """
     groups: Record = {name: getattr(settings, name).model_dump(mode="json") for name in _GROUPS}
-    # The way of drafting is a matter of the chat, which may switch it at any time.
-    del groups["draft"]["method"]
+    # The way of drafting is a matter of the chat, which may switch it at any time; what is kept for later, of the user.
+    for name in _NOT_OF_A_CHAT:
+        del groups["draft"][name]
     return {
         "target": _model_record(target),
         "draft": None if draft is None else _model_record(draft),
@@ -68,7 +70,7 @@ def kept_flags(models: Record) -> Flags:
         group = groups.get(name)
         known = type(Settings.model_fields[name].default).model_fields
         values = group.items() if isinstance(group, dict) else ()
-        flags[name] = {key: value for key, value in values if key in known and key != "method"}
+        flags[name] = {key: value for key, value in values if key in known and key not in _NOT_OF_A_CHAT}
     return flags
 
 

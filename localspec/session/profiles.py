@@ -200,7 +200,7 @@ def profile_flags(profile: NamedProfile) -> dict[str, dict[str, object]]:
     """Return a profile's settings by group, as options of a command line would give them."""
     document = profile.document
     own = {} if document.draft_context is None else document.draft_context.model_dump()
-    drafting = document.speculation.model_dump(exclude={"method", *DraftContext.model_fields})
+    drafting = document.speculation.model_dump(exclude={"method", "remembers", *DraftContext.model_fields})
     return {
         "draft": {**drafting, **own},
         "context": document.context.model_dump(),

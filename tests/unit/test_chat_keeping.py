@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from localspec.catalog.found_model import FoundModel
 from localspec.engine.values import Message, SamplingSettings, SpeculationSettings
 from localspec.errors import ModelFileError, StoreError
 from localspec.session import hashing
@@ -313,3 +314,12 @@ async def test_every_piece_of_a_slow_stream_is_on_record_soon(chats: Chats, monk
         await asyncio.sleep(0.1)
         assert contents(chats, 1)[1][1] == heard
     keeper.give_up()
+
+
+def test_whether_answers_are_remembered_is_no_matter_of_a_chat() -> None:
+    settings = Settings.model_validate({"draft": {"remembers": True, "n_max": 7}})
+    target = FoundModel("m", Path("/m.gguf"), (Path("/m.gguf"),), "folder", file_bytes=1)
+    record = models_record(target, None, settings, "auto", "", 10)
+    assert record["settings"]["draft"]["n_max"] == 7 and "remembers" not in record["settings"]["draft"]
+    record["settings"]["draft"]["remembers"] = True
+    assert "remembers" not in kept_flags(record)["draft"]
