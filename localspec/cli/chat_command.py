@@ -32,7 +32,7 @@ CHAT_OPTIONS = options.together(
     options.placement,
     options.draft_placement,
     options.force,
-    click.option("--no-keep", "is_unkept", is_flag=True, help="Keep nothing of what is said."),
+    click.option("--no-keep", "is_unkept", is_flag=True, help="Keep nothing of what is said, for copying neither."),
 )
 
 
@@ -52,7 +52,19 @@ def chat_choice(given: Mapping[str, Any]) -> options.ChatChoice:
 
 def chat_flags(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     """Return the options that are settings; the most tokens of an answer are none in a chat."""
-    return options.flags_of({**given, "max_tokens": None})
+    # An answer that is remembered is kept, too.
+    remembers = False if given["is_unkept"] else given["remembers"]
+    return options.flags_of({**given, "max_tokens": None, "remembers": remembers})
+
+
+def check_keeping(given: Mapping[str, Any]) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        click.UsageError: answers are to be kept, and nothing is.
+    """
+    if given["is_unkept"] and given["remembers"]:
+        raise click.UsageError("--no-keep keeps nothing of what is said, and --remember keeps answers: choose one.")
 
 
 @click.command(epilog=f"{drafting_options.METHODS_EPILOG}\n\n{LOCAL_MODEL_HELP}\n\n{options.DEFAULTS_EPILOG}")
@@ -66,6 +78,7 @@ def chat(services: Services, /, **given: Any) -> int:
 
     Chats are kept: `localspec history` lists them.
     """
+    check_keeping(given)
     if given["profile"] is not None:
         if given["is_continued"]:
             raise click.UsageError("--continue takes the models of the last chat, and --profile its own: choose one.")

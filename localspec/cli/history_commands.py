@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from localspec.cli import drafting_options, options
-from localspec.cli.chat_command import CHAT_OPTIONS, chat, chat_choice, chat_flags
+from localspec.cli.chat_command import CHAT_OPTIONS, chat, chat_choice, chat_flags, check_keeping
 from localspec.cli.completion import complete_model
 from localspec.cli.services import Services
 
@@ -104,6 +104,7 @@ def history_show(services: Services, chat_id: int | str, is_json: bool) -> int:
 @click.pass_obj
 def history_continue(services: Services, /, chat_id: int | str, **given: Any) -> int:
     """Go on with chat N, with the same models."""
+    check_keeping(given)
     from localspec.cli.continuation import run_continue
 
     return run_continue(services, None if isinstance(chat_id, str) else chat_id, chat_choice(given), chat_flags(given))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from localspec.engine.values import SpeculationSettings
 from localspec.session.conversation import Conversation
@@ -64,7 +65,9 @@ class KindDrafting:
             return ""
         earlier = "\n".join(message.content for message in conversation.messages[-_NUM_EARLIER:])
         self.kind = classify(text, earlier=earlier).kind
-        wanted, before = self._by_kind.get(self.kind, usual), self._in_force or usual
+        # Whether answers are kept is the person's choice, and no part of a way of drafting.
+        wanted = replace(self._by_kind.get(self.kind, usual), remembers=usual.remembers)
+        before = self._in_force or usual
         if wanted == before and self._is_known:
             return ""
         # Whoever breaks this off leaves open which one is in force.

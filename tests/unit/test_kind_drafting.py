@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,18 @@ async def test_what_is_in_force_is_not_asked_for_again() -> None:
     kinds.forget()
     await kinds.prepare(conversation, QUESTION, USUAL)
     assert len(configured(engine)) == 4
+
+
+async def test_a_kind_of_text_does_not_change_whether_answers_are_kept() -> None:
+    engine = EchoEngine()
+    conversation, kinds = (
+        Conversation(engine, SamplingSettings(), 20),
+        KindDrafting({"code": replace(CODE, method="auto")}),
+    )
+    for usual in (replace(USUAL, remembers=True), USUAL):
+        await kinds.prepare(conversation, QUESTION, usual)
+    asked = [request.speculation.remembers for request in engine.requests if isinstance(request, Configure)]
+    assert asked == [True, False]
 
 
 async def test_a_refusal_is_told_once_and_what_was_in_force_stays() -> None:

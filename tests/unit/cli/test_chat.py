@@ -159,6 +159,17 @@ def test_answers_are_remembered_only_when_asked_for(talk: Talk) -> None:
     assert [load.speculation.remembers for load in loads] == [False, True]
 
 
+def test_what_is_not_kept_is_not_remembered_either(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALSPEC_DRAFT__REMEMBERS", "true")
+    engine = EchoEngine()
+    _, _, err = talk("hello\n", "--no-keep", engine=engine)
+    assert "Answers are kept" not in err
+    loads = [request for request in engine.requests if isinstance(request, LoadModels)]
+    assert [load.speculation.remembers for load in loads] == [False]
+    assert run(["chat", "model.gguf", "--no-keep", "--remember"]) == 2
+    assert run(["history", "continue", "--no-keep", "--remember"]) == 2
+
+
 @pytest.mark.parametrize("method", ["draft", "cascade"])
 def test_a_method_that_needs_a_model_is_refused_at_once(talk: Talk, method: str) -> None:
     engine = EchoEngine()
