@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual import on
+from textual._styles_cache import StylesCache
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.events import Click
@@ -88,6 +89,7 @@ class ChatTranscript(VerticalScroll):
         """Show a chat from its newest exchanges up."""
         self._turns, self._first = turns, first_shown(turns)
         await self.remove_children()
+        _forget_drawn()
         if turns:
             await self.mount_all(self._earlier())
             await self._mount_turns(turns[self._first :])
@@ -159,6 +161,7 @@ class ChatTranscript(VerticalScroll):
         with self.app.batch_update():
             for widget in (*self._questions()[:num_over], *self._answers()[:num_over]):
                 await widget.remove()
+        _forget_drawn()
         self._first += num_over
         await self.query_children(EarlierTurns).remove()
         await self.mount(*self._earlier(), before=0)
@@ -180,6 +183,11 @@ class ChatTranscript(VerticalScroll):
     def _last_answer(self) -> ChatAnswer | None:
         found = self._answers()
         return found[-1] if found else None
+
+
+def _forget_drawn() -> None:
+    # Textual remembers the colours of a thousand widgets by what they have drawn, and with it all of that.
+    StylesCache.get_inner_outer.cache_clear()
 
 
 def first_shown(turns: Sequence[ChatTurn], num_more: int = 0) -> int:
