@@ -284,6 +284,8 @@ def test_ollama_says_that_the_draft_stays_behind() -> None:
     assert "PARAMETER num_ctx 4096" in lines and "DRAFT" not in "".join(lines)
     assert "MTP and DFlash files" in text
     assert "n-grams has no setting" in export(named_profile(speculation=drafting("ngram")), "ollama")
+    auto = export(named_profile(speculation=drafting("auto")), "ollama")
+    assert "So drafts of up to 16 tokens and the gain" in auto and "n_max" not in auto
 
 
 @pytest.mark.parametrize("method", ["suffix", "cascade", "auto"])

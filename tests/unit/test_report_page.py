@@ -14,6 +14,7 @@ from localspec.session.reporting.canvas import png_of, spread, svg_of
 from localspec.session.reporting.page import ReportRun, make_page, pictures_of
 from localspec.session.reporting.palette import COLOURS, arm_colours
 from localspec.session.reporting.pictures import arm_names, overall_pictures, workload_pictures
+from localspec.session.reporting.receipt import make_receipt
 from tests.report_kit import made_up_document
 
 HOSTILE = "</title></svg><script>alert(1)</script><img src=x onerror=alert(2)> $\\frac{1}{0$ & \"'\x1b[31m\x00 \u202e"
@@ -253,3 +254,9 @@ def test_unusable_figures_claim_nothing(document: dict[str, Any]) -> None:
     assert "These figures are unusable" in text
     assert ", unusable" in text
     assert "Drafts are faster" not in text and "No clear difference between drafts and none" in text
+
+
+@pytest.mark.parametrize(("start", "expected"), [("cold", "num_pairs 2, pacing_start cold"), (None, "num_pairs 2")])
+def test_the_receipt_says_how_adaptive_drafting_began(start: str | None, expected: str) -> None:
+    receipt = make_receipt({"settings": {"num_pairs": 2, "pacing_start": start}})
+    assert [row.fact for row in receipt.settings if row.label == "measurement"] == [expected]

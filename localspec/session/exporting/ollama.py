@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from localspec.methods import is_adaptive, longest_draft
 from localspec.session.exporting.shells import comment
 from localspec.session.exporting.values import drafting_remarks, heading, number, target_path
 from localspec.session.profiles import NamedProfile
@@ -26,7 +27,11 @@ def ollama_file(profile: NamedProfile) -> str:
     elif drafting.method != "off":
         remarks.append(drafting_remarks(profile, ("verification",))[-1])
     if drafting.method != "off":
-        remarks.append(f"So n_max {drafting.n_max} and the gain that was measured do not come along.")
+        longest = longest_draft(drafting.method, drafting.n_max)
+        length = (
+            f"drafts of up to {longest} tokens" if is_adaptive(drafting.method, drafting.pacing) else f"n_max {longest}"
+        )
+        remarks.append(f"So {length} and the gain that was measured do not come along.")
     remarks.append(
         f"Flash attention ({'on' if context.flash_attn else 'off'}) and the cache type ({context.type_k}) are set for "
         "the whole server, by OLLAMA_FLASH_ATTENTION and OLLAMA_KV_CACHE_TYPE."

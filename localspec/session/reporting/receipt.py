@@ -21,7 +21,7 @@ _SETTINGS: Final = (
     ("context", ("n_ctx", "n_batch", "n_ubatch", "type_k", "type_v", "flash_attn", "use_mmap")),
     ("placement", ("n_gpu_layers", "experts_on_cpu", "n_threads", "n_threads_batch")),
     ("sampling", ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed")),
-    ("measurement", ("num_pairs", "max_tokens", "warmup_tokens", "ignore_eog", "bootstrap_seed")),
+    ("measurement", ("num_pairs", "max_tokens", "warmup_tokens", "ignore_eog", "bootstrap_seed", "pacing_start")),
 )
 
 _POWER: Final = {
@@ -169,7 +169,7 @@ def _model(role: str, model: Record) -> tuple[Row, ...]:
 
 def _settings(settings: Record) -> tuple[Row, ...]:
     rows = [
-        (group, ", ".join(f"{name} {_shown(settings[name])}" for name in names if name in settings))
+        (group, ", ".join(f"{name} {_shown(settings[name])}" for name in names if settings.get(name) is not None))
         for group, names in _SETTINGS
     ]
     rows += [
