@@ -71,7 +71,6 @@ class LocalspecApp(ConfiguredApp):
             tooltip="Measure off against on with these models and settings",
             show=False,
         ),
-        Binding("f10", "tune", "Tune", id="app.tune", tooltip="Search the best settings within a time", show=False),
         Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
         Binding(

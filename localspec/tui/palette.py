@@ -52,10 +52,10 @@ _TOLD = {f"mode.{mode}" for mode, _, _ in SCREENS} | {
     "app.palette",
     "app.quit",
     "app.settings",
-    "app.tune",
     "app.unload",
     "chat.load",
     "chat.new",
+    "compare.tune",
     "models.demo",
 }
 """What has a command of its own above the keys'."""
@@ -119,7 +119,7 @@ class AppCommands(Provider):
         new_chat = partial(self._go, "chat", "new_chat")
         yield Command("New chat", "Begin another one; this one is kept", new_chat, id="chat.new")
         yield Command("Start the comparison", "Off against on, paired", host.action_compare_now, id="app.compare")
-        yield Command("Tune", "Search the best settings within a time", host.action_tune, id="app.tune")
+        yield Command("Tune", "Search the best settings within a time", host.action_tune, id="compare.tune")
         for method, title in METHODS:
             words = f"The method {method}: {WORDS[method]}"
             yield Command(title, words, partial(self._draft_by, method))

@@ -83,7 +83,9 @@ class Bench:
 
     async def open(self, pilot: Pilot[int], **choice: object) -> None:
         self.app.workbench = self.models
-        await pilot.press("f10")
+        await pilot.press("f5")
+        await pilot.pause()
+        await pilot.press("u")
         await pilot.pause()
         given = {"budget": "60s", "workloads": ("edit",), **choice}
         self.screen.choice = replace(self.screen.choice, **given)  # type: ignore[arg-type]

@@ -39,7 +39,9 @@ class TuneStanding(Widget):
 def standing_lines(shown: TuneSnapshot, remark: str, width: int) -> list[Content]:
     """Return stages, what goes on or is to be said, and the time."""
     stages = Content("   ").join(
-        Content.assemble((f"{_MARKS[state][0]} ", _MARKS[state][1]), (name, "bold" if state == "now" else MUTED))
+        Content.assemble(
+            (f"{_MARKS[state][0]} ", _MARKS[state][1]), (one_line(name), "bold" if state == "now" else MUTED)
+        )
         for name, state in shown.stages
     )
     words = Content.styled(one_line(remark), MUTED) if remark else Content(one_line(shown.doing))
