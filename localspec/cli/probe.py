@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,8 +80,11 @@ def make_plan(choice: ProbeChoice, settings: Settings) -> tuple[ProbePlan, Names
     """Return the plan that the command line and the settings make up, and what the user calls its models.
 
     Raises:
-        UsageError: a model or workload does not exist, or the text cannot be read.
+        UsageError: a model or workload does not exist, the text cannot be read, or the time is no number.
     """
+    if not math.isfinite(choice.seconds):
+        # It passes as neither too small nor too large.
+        raise UsageError(f"{choice.seconds} is no number for --seconds.", "Choose between 1 and 3600.")
     text = _text(choice)
     target = named_model(choice.target, settings)
     draft = None if choice.draft is None else named_model(choice.draft, settings)

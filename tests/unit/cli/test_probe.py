@@ -96,6 +96,7 @@ def test_a_workload_is_read(model: Path) -> None:
         (("--plot", "curve.pdf"), ".svg or .png"),
         (("--plot", "no-such-folder/curve.svg"), "no-such-folder"),
         (("--seconds", "0"), "--seconds"),
+        (("--seconds", "nan"), "--seconds"),
         (("--depth", "0"), "--depth"),
     ],
 )
