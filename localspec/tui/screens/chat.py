@@ -113,7 +113,7 @@ class ChatScreen(ChatDesk):
     def action_page(self, direction: int) -> None:
         """Scroll the transcript."""
         if direction < 0:
-            self.transcript.scroll_page_up()
+            self.transcript.page_up()
         else:
             self.transcript.scroll_page_down()
 

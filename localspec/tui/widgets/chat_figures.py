@@ -47,7 +47,7 @@ class ChatFigures(Widget):
 
     def render(self) -> Content:
         """Return all lines."""
-        lines = self._lines()
+        lines = self._lines(self.content_size.width)
         if len(lines) != self._height:
             # Measured anew only when it must be: a layout costs more than all the figures.
             self._height = len(lines)
@@ -56,11 +56,11 @@ class ChatFigures(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the number of lines; none is wider than the widget."""
-        return len(self._lines())
+        # Asked for while everything is laid out: a look at its own place then would have it laid out once more.
+        return len(self._lines(width))
 
-    def _lines(self) -> list[Content]:
-        width = max(16, self.content_size.width or self.container_size.width)
-        return figure_lines(self.live, self.baseline, self.engine_state, width)
+    def _lines(self, width: int) -> list[Content]:
+        return figure_lines(self.live, self.baseline, self.engine_state, max(16, width))
 
 
 def figure_lines(live: LiveFigures, baseline: Baseline | None, state: EngineState, width: int) -> list[Content]:

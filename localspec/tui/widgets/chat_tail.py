@@ -34,6 +34,7 @@ class ChatTail(Widget):
         self._lines: list[str] = []
         self._settled = ("", 0)
         self._room = 0
+        self._width = 0
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Return the lines with those that are kept free."""
@@ -45,18 +46,22 @@ class ChatTail(Widget):
 
     def on_resize(self, event: Resize) -> None:
         """Break the lines anew."""
-        self._settled = ("", 0)
-        self._show()
+        width = event.size.width - self.gutter.width
+        if width != self._width:
+            self._width = width
+            self._settled = ("", 0)
+            self._show()
 
     def render_line(self, y: int) -> Strip:
         """Return one line."""
-        width, style = self.content_size.width, self.rich_style
+        width, style = self._width, self.rich_style
         if y >= len(self._lines):
             return Strip.blank(width, style)
         return Strip([Segment(self._lines[y], style)]).adjust_cell_length(width, style)
 
     def _show(self) -> None:
-        width = self.content_size.width
+        # Not content_size: while something is to be laid out, that would do it, and all of it.
+        width = self._width
         if not width:
             # The first lines make room, and with it comes the width.
             self._make_room(1 if self.text else 0)

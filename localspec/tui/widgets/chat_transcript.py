@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     # Markdown takes long to import, and an empty chat shows none.
     from localspec.tui.widgets.chat_answer import ChatAnswer
 
-MAX_MOUNTED = 20
-"""Exchanges. Each answer is some dozens of widgets, so that without a limit a long chat would grow without end."""
+MAX_MOUNTED = 8
+"""Exchanges. Each answer is some dozens of widgets, and each of those costs whenever a line is added at the end."""
 
-MAX_CHARACTERS = 30_000
-"""Of the answers that are mounted; the newest exchange always is. Every widget costs with each change of style."""
+MAX_CHARACTERS = 12_000
+"""Of the answers that are mounted; the newest exchange always is."""
 
 
 class ChatQuestion(Static):
@@ -131,6 +131,13 @@ class ChatTranscript(VerticalScroll):
         for found in (self._answers(), self._questions()):
             if found:
                 await found[-1].remove()
+
+    def page_up(self) -> None:
+        """Scroll up, and at the upper end on to earlier exchanges."""
+        if self.scroll_y <= 0 and self._first:
+            self.post_message(EarlierTurns.Wanted())
+        else:
+            self.scroll_page_up()
 
     @on(EarlierTurns.Wanted)
     async def _show_earlier(self, event: EarlierTurns.Wanted) -> None:
