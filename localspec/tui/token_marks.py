@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
 
-from localspec.engine.events import RoundFinished
 from localspec.session.plain_text import printable
+
+if TYPE_CHECKING:
+    from localspec.engine.events import RoundFinished
 
 Mark = Literal["draft", "suffix", "n-gram", "correction", "bonus", "plain"]
 """Who drafted it, if it was accepted; else what of the target's own it is."""

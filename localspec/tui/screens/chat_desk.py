@@ -332,7 +332,7 @@ class ChatDesk(ModeScreen):
 
     def on_screen_resume(self) -> None:
         """Another screen may have measured meanwhile."""
-        if self._archive is not None:
+        if self._archive is not None and self.engine_state.loaded is not None:
             self._look_up_baseline()
 
     @work(exclusive=True, group="baseline", exit_on_error=False)
