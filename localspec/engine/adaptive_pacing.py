@@ -120,10 +120,8 @@ class AdaptivePacing:
                 cells = belief.cells(proposal)
                 self._asked.append((belief, proposal, cells))
                 choices.append(self._choices.of_free(member, belief, proposal, cells, mean_rate))
-                stop = "not_worth"
             else:
                 choices.append(self._choices.of_model(member, belief, limit))
-                stop = "resting"
         shown = best = none
         rate = 1.0 / plain
         if choices:
@@ -139,14 +137,26 @@ class AdaptivePacing:
         is_refreshing = best.member is not None and self._costs.rounds_since_plain >= self._plain_gap
         if is_refreshing:
             best = none
+        if best.member is None and shown.belief is not None:
+            stop = "measuring" if is_refreshing or not may_speculate else self._why_not(shown)
         draft = Draft((), stop)
         if best.member is not None and best.belief is not None:
             draft = best.draft or self._ask_model(best, rate)
             draft = self._cut(best, draft, rate)
             if len(members) > 1:
                 draft = replace(draft, drafter=best.member.name)
-        self._believe(shown if best.member is None else best, best, is_refreshing)
+        self._believe(shown if best.member is None else best, best, is_refreshing, stop == "resting")
         return draft
+
+    def _needed(self, belief: DrafterBelief) -> float:
+        return belief.needed(self._cap, self._costs.expected, self._costs.version)
+
+    def _why_not(self, choice: Choice) -> DraftStop:
+        """Return why the best draft was not made: its drafter does not pay, is not proven, or had nothing good now."""
+        assert choice.belief is not None
+        if choice.belief.mean < self._needed(choice.belief):
+            return "resting"
+        return "unproven" if choice.is_unproven else "not_worth"
 
     def _belief(self, member: Drafter) -> DrafterBelief:
         name = member.name
@@ -219,7 +229,7 @@ class AdaptivePacing:
             num_discarded=draft.num_discarded + (0 if belief.is_free else num_left_out),
         )
 
-    def _believe(self, shown: Choice, best: Choice, is_refreshing: bool) -> None:
+    def _believe(self, shown: Choice, best: Choice, is_refreshing: bool, is_resting: bool) -> None:
         costs, belief = self._costs, shown.belief
         plain = costs.expected[1]
         unit, sampling = costs.unit_s, self._sampling_s
@@ -230,8 +240,8 @@ class AdaptivePacing:
             expected_s=best.cost * unit + best.tokens * sampling,
             plain_s=plain * unit + sampling,
             acceptance=belief.mean if belief is not None else 0.0,
-            needed=belief.needed(self._cap, costs.expected, costs.version) if belief is not None else 1.0,
-            is_resting=best.member is None and belief is not None and not belief.is_free and not is_refreshing,
+            needed=self._needed(belief) if belief is not None else 1.0,
+            is_resting=best.member is None and is_resting,
             is_exploring=best.is_exploring or is_refreshing,
         )
 

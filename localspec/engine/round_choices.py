@@ -14,6 +14,8 @@ _MARGIN = 0.01
 """Share by which a draft must be expected to beat a plain step."""
 _EXPLORE_MARGIN = 0.04
 _CATCH_UP_SPREAD = 8.0
+_MOST_CATCH_UP = 2.0
+"""Plain steps that reading what a draft has missed may take, where it is only to be tried."""
 _SURE_SHARE = 0.5
 """Part of what is certain to be accepted that may be counted on where a width is only tried out."""
 
@@ -30,6 +32,8 @@ class Choice:
     is_exploring: bool = False
     draft: Draft | None = None
     """What a free drafter has proposed."""
+    is_unproven: bool = False
+    """It would be better than a plain step, but what it could lose is not covered."""
 
     @property
     def rate(self) -> float:
@@ -63,11 +67,14 @@ class RoundChoices:
         possible: list[tuple[int, float]] = []
         sum_joint = sum_doubted = 1.0
         reached = explored = 1.0 / plain
-        longer, may_explore = 0, self.rounds_to_explore <= 0
+        longer, may_explore, uncovered = 0, self.rounds_to_explore <= 0, 0.0
         for length, (likely, certain) in enumerate(zip(joint, doubted, strict=True), 1):
             sum_joint += likely
             sum_doubted += certain
-            if length < self._n_min or highest[length + 1] / plain - sum_doubted > credit:
+            if length < self._n_min:
+                continue
+            if highest[length + 1] / plain - sum_doubted > credit:
+                uncovered = max(uncovered, sum_joint / expected[length + 1])
                 continue
             possible.append((length, sum_joint))
             reached = max(reached, sum_joint / expected[length + 1])
@@ -76,13 +83,14 @@ class RoundChoices:
                 hoped = sum_joint / lowest[length + 1]
                 if hoped > explored:
                     explored, longer = hoped, len(possible) - 1
+        is_unproven = uncovered * plain >= 1.0 + _MARGIN
         if not possible:
-            return Choice(member, belief, 0, 1.0 + joint[0], expected[2], False, draft)
+            return Choice(member, belief, 0, 1.0 + joint[0], expected[2], False, draft, is_unproven)
         if explored > reached * (1.0 + _EXPLORE_MARGIN):
             length, tokens = possible[longer]
             return Choice(member, belief, length, tokens, expected[length + 1], True, draft)
         if reached * plain < 1.0 + _MARGIN:
-            return Choice(member, belief, 0, possible[0][1], expected[possible[0][0] + 1], False, draft)
+            return Choice(member, belief, 0, possible[0][1], expected[possible[0][0] + 1], False, draft, is_unproven)
         rate = min(max(1.0 / plain, mean_rate), reached)
         length, tokens = max(possible, key=lambda cut: cut[1] - rate * expected[cut[0] + 1])
         return Choice(member, belief, length, tokens, expected[length + 1], False, draft)
@@ -97,10 +105,12 @@ class RoundChoices:
         behind = max(unseen - 1, 0) * belief.costs.catch_up
         cost = rule.cost + behind / _CATCH_UP_SPREAD
         affordable = self._affordable(belief, limit, unseen)
-        resting = Choice(member, belief, 0, rule.tokens, cost)
         value = rule.tokens / cost * plain
+        resting = Choice(member, belief, 0, rule.tokens, cost, is_unproven=value > 1.0 + _MARGIN)
+        # A draft that lags behind is read up to date because it is good, never in order to learn whether it is.
+        is_near = behind <= _MOST_CATCH_UP * plain
         bearable = self._affordable(belief, limit, unseen, _SURE_SHARE) if self.rounds_to_explore <= 0 else 0
-        if bearable:
+        if bearable and is_near:
             length = belief.worth_exploring(bearable, costs, (max(value, 1.0) + _EXPLORE_MARGIN) / plain)
             if length:
                 return Choice(member, belief, length, rule.tokens, cost, True)
@@ -114,7 +124,7 @@ class RoundChoices:
         price = belief.costs.of(1, unseen) / plain + (costs.highest[2] / plain - 1.0 if needs_step else 0.0)
         # After a miss only while something is left to follow up a hit.
         reserve = 1.0 if belief.was_right else 1.3
-        if belief.tokens_to_probe <= 0 and self.budget.covers(price * reserve):
+        if belief.tokens_to_probe <= 0 and is_near and self.budget.covers(price * reserve):
             return Choice(member, belief, 1, rule.tokens, cost, True)
         return resting
 

@@ -15,10 +15,13 @@ from localspec.methods import Verification as Verification
 FinishReason = Literal["stop", "stop_string", "length", "context_full", "cancelled"]
 """Why a generation ended: an end-of-generation token, a stop string, max_tokens, no room, the user."""
 
-DraftStop = Literal["n_max", "p_min", "n_min", "no_match", "room", "silent", "not_worth", "resting", "off"]
+DraftStop = Literal[
+    "n_max", "p_min", "n_min", "no_match", "room", "silent", "not_worth", "unproven", "measuring", "resting", "off"
+]
 """Why a draft ended: the length limit, the confidence cut-off, thrown away for being under n_min,
-nothing to copy from, no room in a context or no tokens left, the drafter had no more to say, the next token is not
-worth its time (adaptive), drafting does not pay now (adaptive), speculation off."""
+nothing to copy from, no room in a context or no tokens left, the drafter had no more to say, speculation off. And with
+adaptive pacing: the next token is not worth its time, the drafter has not proven enough yet for what such a draft
+could lose, a plain step was wanted to measure it, drafting does not pay now."""
 
 Origin = Literal["accepted", "correction", "bonus"]
 """Where an emitted token came from. A round without drafts emits one `bonus` token."""
@@ -202,6 +205,7 @@ class Beliefs:
     needed: float
     """Acceptance rate from which its best length would pay here."""
     is_resting: bool = False
-    """Drafting does not pay now, so it is tried on a schedule only."""
+    """That drafter's acceptance is lower than needed, so it is tried on a schedule only. The draft's stop is `resting`
+    then; another stop says why else nothing was drafted."""
     is_exploring: bool = False
     """This round was chosen in order to learn, not because it was thought best."""

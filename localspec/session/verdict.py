@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from localspec.session.outcome import ArmResult, ComparisonResult
     from localspec.session.same_text import SameText
 
-_VERDICT_ORDER: Final[tuple[Verdict, ...]] = ("faster", "no_clear_difference", "slower")
+_VERDICT_ORDER: Final[tuple[Verdict, ...]] = ("faster", "no_clear_difference", "too_little_to_judge", "slower")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _why(result: ArmResult, baseline: ArmResult) -> str:
 
 def _why_nothing(result: ArmResult) -> str:
     stops = result.stats.draft_stops
-    if stops.get("resting") or stops.get("not_worth"):
+    if any(stops.get(stop) for stop in ("resting", "not_worth", "unproven")):
         return "no draft was worth its time"
     has_model = result.state is not None and "draft " in result.state.drafter
     return "no draft was kept" if has_model else "the text held nothing to copy"

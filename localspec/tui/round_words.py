@@ -18,6 +18,8 @@ _STOPS: dict[DraftStop, str] = {
     "room": "no room left",
     "silent": "the drafter had no more",
     "not_worth": "the next token was not worth its time",
+    "unproven": "the drafter has not proven enough yet for what it could lose",
+    "measuring": "a plain step, to measure it",
     "resting": "drafting does not pay now",
     "off": "",
 }

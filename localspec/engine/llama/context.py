@@ -56,7 +56,7 @@ class LlamaContext:
             raise ModelLoadError(
                 f"llama.cpp could not make a context of {settings.n_ctx or 'the trained number of'} tokens "
                 f"for {model.name}: {log.last_error(mark) or 'it gave no reason'}",
-                "Try a smaller --n-ctx, a smaller KV type, or flash attention on (a quantised V cache needs it).",
+                "Try a smaller context (--n-ctx), a smaller KV type, or flash attention (needed for a quantised V).",
             )
         self._memory = C.llama_get_memory(self._handle)
         self._n_ctx = int(C.llama_n_ctx(self._handle))
@@ -105,11 +105,13 @@ class LlamaContext:
         """Append tokens in one step; see SequenceModel."""
         count, start = len(tokens), len(self._tokens)
         if not 0 < count <= self._n_batch or num_logits > count:
-            raise DecodeError(f"A step of {count} tokens does not fit a batch of {self._n_batch}.", "Raise --n-batch.")
+            raise DecodeError(
+                f"A step of {count} tokens does not fit a batch of {self._n_batch}.", "Use a larger batch (--n-batch)."
+            )
         if start + count > self._n_ctx:
             raise DecodeError(
                 f"The context of {self._n_ctx} tokens is full: {start} are used and {count} more were asked for.",
-                "Start a new conversation or use a larger --n-ctx.",
+                "Start a new conversation or use a larger context (--n-ctx).",
             )
         self._batch.n_tokens = count
         self._batch_tokens[:count] = tokens
@@ -129,7 +131,7 @@ class LlamaContext:
         if status == _NO_SLOT:
             raise DecodeError(
                 f"llama.cpp found no room in the KV cache for {count} tokens at position {start}.",
-                "Start a new conversation or use a larger --n-ctx.",
+                "Start a new conversation or use a larger context (--n-ctx).",
             )
         raise DecodeError(
             f"llama.cpp refused a step of {count} tokens at position {start} (status {status}): "

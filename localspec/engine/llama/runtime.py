@@ -11,6 +11,7 @@ from localspec.catalog.pairing import vocabulary_difference
 from localspec.engine.adaptive_pacing import AdaptivePacing, is_adaptive
 from localspec.engine.events import Configured, LoadProgress, ModelsLoaded, PrefillProgress
 from localspec.engine.llama.abort import AbortFlag
+from localspec.engine.llama.calibration import calibrate
 from localspec.engine.llama.difference import explain_difference
 from localspec.engine.llama.drafters import Drafting, EarlierAnswers, choose_drafter
 from localspec.engine.llama.generation import Emit, Generation
@@ -18,6 +19,7 @@ from localspec.engine.llama.loading import LoadedModel, load
 from localspec.engine.llama.real_footprint import real_footprint
 from localspec.engine.llama.steps import measure_steps
 from localspec.engine.pacing import check_speculation
+from localspec.engine.pacing_state import from_text, to_text
 from localspec.engine.requests import Configure, ExplainDifference, Generate, LoadModels, MeasureSteps
 from localspec.engine.values import ContextSettings, ModelInfo, SpeculationSettings, SpeculationState
 from localspec.errors import LocalspecError, UsageError
@@ -81,7 +83,11 @@ class Runtime:
             except BaseException:
                 self.close()
                 raise
-        self._use(request.speculation, failure)
+        try:
+            self._use(request.speculation, failure)
+        except BaseException:
+            self.close()
+            raise
         self._emit(
             ModelsLoaded(
                 id=request.id,
@@ -211,7 +217,9 @@ class Runtime:
             target, draft = self._need_target(), self._draft
             # Until it is measured: a step reads all weights once.
             cost = draft.info.size_bytes / max(target.info.size_bytes, 1) if draft is not None else 0.0
-            self._pacing = AdaptivePacing(settings, self._clock, self._learnt, cost)
+            name = f"draft {Path(draft.model.header.path).stem}" if draft is not None else ""
+            known = calibrate(target, draft, name, from_text(self._learnt), self._clock)
+            self._pacing = AdaptivePacing(settings, self._clock, to_text(known), cost)
 
     def _close_draft(self) -> None:
         self._drafting.close()
