@@ -37,7 +37,7 @@ def prompt_tokens(loaded: LoadedModel, request: Generate) -> list[int]:
     if len(tokens) > context.n_ctx:
         raise UsageError(
             f"The prompt has {len(tokens)} tokens, and the context holds {context.n_ctx}.",
-            "Shorten it, start a new conversation, or use a larger --n-ctx.",
+            "Shorten it, start a new conversation, or use a larger context (--n-ctx).",
         )
     return tokens
 

@@ -108,7 +108,7 @@ class _Steps:
         if self.depth < 1:
             raise UsageError(
                 f"A context of {self._context.n_ctx} tokens is too small to measure steps of {max(widths)}.",
-                "Use a larger --n-ctx.",
+                "Use a larger context (--n-ctx).",
             )
         needed = self.depth + max(widths)
         self._tokens = (tokens * (needed // len(tokens) + 1))[:needed]
