@@ -127,3 +127,15 @@ async def test_a_failure_is_shown(tmp_path: Path) -> None:
         assert "[bold Too short." in "".join(notice.message for notice in bench.app._notifications)
         assert not [one for one in bench.engine.requests if isinstance(one, MeasureSteps)][1:]
         assert not bench.screen.snapshot.verdict
+
+
+async def test_keys_that_come_at_once_begin_and_stop(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ProbeEngine())
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await bench.open(pilot, bench.target)
+        await bench.until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_probing)
+        bench.screen.action_run()
+        bench.screen.action_stop()
+        await bench.until(pilot, lambda: not bench.screen.is_probing)
+        await pilot.press("r")
+        await bench.until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_probing)

@@ -330,3 +330,13 @@ async def test_texts_drafts_and_time_are_chosen(
         label = str(bench.screen.query_one("#tune-choice", Button).label)
         assert "90s for edit, my chats; no draft model" in label
         assert not bench.screen.query_one("#tune-heat").display
+
+
+async def test_keys_that_come_at_once_begin_and_stop(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench()
+    async with bench.app.run_test(size=(100, 30)) as pilot:
+        await bench.open(pilot)
+        bench.screen.action_run()
+        bench.screen.action_stop()
+        await bench.until(pilot, lambda: not bench.screen.is_tuning)
+        assert bench.screen.outcome is None and bench.app.room.is_free

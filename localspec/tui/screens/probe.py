@@ -24,7 +24,7 @@ from localspec.session.plain_text import one_line
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.probe_state import ProbeSnapshot
 from localspec.tui.runs.details import Figures
-from localspec.tui.screens.base import ModeScreen
+from localspec.tui.screens.base import ModeScreen, cancel_soon
 from localspec.tui.state import ChosenModel, Workbench
 from localspec.tui.widgets.figure_table import FigureTable
 from localspec.tui.widgets.line_chart import LineChart, Series
@@ -154,7 +154,7 @@ class ProbeScreen(ModeScreen):
         """End it; what is known stays."""
         if self.is_probing and not self._is_stopping and self._worker is not None:
             self._is_stopping = True
-            self._worker.cancel()
+            cancel_soon(self._worker)
             self._show_standing()
 
     def action_leave(self) -> None:

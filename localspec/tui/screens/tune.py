@@ -20,7 +20,7 @@ from textual.worker import Worker
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.plain_text import one_line
 from localspec.tui.plain import plain
-from localspec.tui.screens.base import ModeScreen
+from localspec.tui.screens.base import ModeScreen, cancel_soon
 from localspec.tui.state import ChosenModel, EngineState, Workbench
 from localspec.tui.tune_choice import TuneChoice, drafts_of, drafts_words, obstacle, texts_words
 from localspec.tui.tuning_state import TuneOutcome, TuneSnapshot
@@ -201,7 +201,7 @@ class TuneScreen(ModeScreen):
         """End the search; what is known stays."""
         if self.is_tuning and not self._is_stopping and self._worker is not None:
             self._is_stopping = True
-            self._worker.cancel()
+            cancel_soon(self._worker)
             self._show_choice()
 
     def action_leave(self) -> None:
