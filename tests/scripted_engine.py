@@ -114,6 +114,7 @@ class ScriptedEngine:
     requests: list[Request] = field(default_factory=list)
     generated: list[tuple[Method, Generate]] = field(default_factory=list)
     is_closed: bool = False
+    death: str = ""
     _last_id: int = 0
     _cancelled: set[int] = field(default_factory=set)
     _state: SpeculationState = field(default_factory=lambda: _off(SpeculationSettings(), "nothing is loaded"))

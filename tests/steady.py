@@ -92,6 +92,10 @@ class Held:
     _num_generations: int = 0
     _begun_s: float = 0.0
 
+    @property
+    def death(self) -> str:
+        return self.engine.death
+
     def next_id(self) -> int:
         return self.engine.next_id()
 

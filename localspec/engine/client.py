@@ -97,6 +97,13 @@ class EngineClient:
         """Process id of the engine; None while it does not run."""
         return self._process.pid if self._process and self._process.is_running else None
 
+    @property
+    def death(self) -> str:
+        """How the process has ended without being asked to, in a sentence; empty while it runs, and before any has."""
+        if self._process is None:
+            return "" if self._death is None else self._death.message
+        return "" if self._process.is_running else describe_exit(self._process.exit_code)[0]
+
     def next_id(self) -> int:
         """Return an id that no earlier request had."""
         return next(self._ids)

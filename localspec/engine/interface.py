@@ -30,6 +30,10 @@ LAST_EVENTS = (
 class Engine(Protocol):
     """Carries out one request at a time; Cancel may come in between."""
 
+    @property
+    def death(self) -> str:
+        """How what held the models has ended by itself, in a sentence; empty as long as it has not."""
+
     def next_id(self) -> int:
         """Return an id that no earlier request had."""
 

@@ -46,6 +46,11 @@ class RecordedSession:
         self._running: dict[int, ReplayEngine] = {}
         self._is_closed = False
 
+    @property
+    def death(self) -> str:
+        """Say that it has not ended: there is no process."""
+        return ""
+
     def next_id(self) -> int:
         """Return an id that no earlier request had."""
         self._last_id += 1

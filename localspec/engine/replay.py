@@ -53,6 +53,11 @@ class ReplayEngine:
         self._running: dict[int, asyncio.Event] = {}
         self._is_closed = False
 
+    @property
+    def death(self) -> str:
+        """Say that it has not ended: there is no process."""
+        return ""
+
     def next_id(self) -> int:
         """Return an id that no earlier request had, the recorded ones included."""
         return next(self._ids)

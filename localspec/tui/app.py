@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 _SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT")
 
+_LOOK_S = 1.0
+"""Between two looks at whether the engine lives."""
+
 _REMEMBER_S = 0.5
 """Choices are written when nothing has changed for so long."""
 
@@ -116,6 +119,8 @@ class LocalspecApp(ConfiguredApp):
         self.downloads = DownloadQueue(self.services.open_hub, self._on_transfers)
         self._remembering: Timer | None = None
         self._ending: asyncio.Task[None] | None = None
+        self.is_chat_unkept: Callable[[], bool] = lambda: False
+        """Says at the very end whether something of the chat is not on record."""
         self.failure: Exception | None = None
         """What it died of, if it did."""
         self.set_reactive(LocalspecApp.workbench, self._first_bench(remembered))
@@ -190,6 +195,7 @@ class LocalspecApp(ConfiguredApp):
                 if hasattr(signal, name):
                     with suppress(NotImplementedError, RuntimeError, ValueError):
                         loop.add_signal_handler(getattr(signal, name), self.end, 128 + getattr(signal, name))
+        self.set_interval(_LOOK_S, self.room.look)
         if self.launch.is_demo:
             self.prepare_demo()
         elif self.launch.workbench is None and (path := self._memory_file()) is not None and not path.exists():
@@ -332,6 +338,8 @@ def run_app(services: AppServices | None = None, launch: Launch | None = None) -
     check_terminal(sys.__stderr__, os.environ)
     app = LocalspecApp(services, launch)
     code = app.run()
+    if app.is_chat_unkept() and sys.stderr is not None:
+        print("The chat could not be kept, at least not all of it.", file=sys.stderr)
     if app.failure is not None:
         raise app.failure
     return code if isinstance(code, int) else 0

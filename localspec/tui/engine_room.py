@@ -100,11 +100,21 @@ class EngineRoom:
             finally:
                 self._change(busy="")
 
+    def look(self) -> None:
+        """Notice that the engine has died while nothing was asked of it."""
+        if self.is_free:
+            self._note_death()
+
+    def _note_death(self) -> None:
+        if self.state.loaded is not None and (death := self.engine.death):
+            self._change(loaded=None, loaded_for=None, speculation=None, failure=death)
+
     async def load(self, bench: Workbench, on_progress: OnLoad) -> ModelsLoaded:
         """Have the bench's models loaded, and return what is loaded. Call it inside `occupied`.
 
-        Nothing happens if they are loaded already with the same contexts. Where only the draft differs the target
-        stays, with what it has read. How tokens are drafted may differ: that is changed by `Configure`.
+        Nothing happens if they are loaded already with the same contexts, and the engine lives. Where only the draft
+        differs the target stays, with what it has read. How tokens are drafted may differ: that is changed by
+        `Configure`.
 
         Raises:
             UsageError: no target is chosen.
@@ -113,6 +123,7 @@ class EngineRoom:
         """
         if bench.target is None:
             raise UsageError("No target model is chosen.", "Choose one on the Models screen.")
+        self._note_death()
         loaded, before = self.state.loaded, self.state.loaded_for
         if loaded is not None and before is not None and _is_same(before, bench, "target", "context", *_OF_THE_DRAFT):
             return loaded
@@ -202,7 +213,7 @@ class EngineRoom:
         if (keeper := self.keeper) is not None:
             loaded = replace(loaded, speculation=await keeper.recall(self.engine, loaded))
         self.load_plan = plan
-        self._change(loaded=loaded, loaded_for=bench, speculation=loaded.speculation)
+        self._change(loaded=loaded, loaded_for=bench, speculation=loaded.speculation, failure="")
         return loaded
 
     async def unload(self) -> None:

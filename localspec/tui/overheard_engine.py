@@ -24,6 +24,11 @@ class OverheardEngine:
         self._engine = engine
         self._on_event = on_event
 
+    @property
+    def death(self) -> str:
+        """How it has ended by itself; empty as long as it has not."""
+        return self._engine.death
+
     def next_id(self) -> int:
         """Return an id that no earlier request had."""
         return self._engine.next_id()

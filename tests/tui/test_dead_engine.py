@@ -142,12 +142,19 @@ async def test_killed_while_nothing_was_asked_the_next_question_is_not_lost(kit:
         assert kit.pid is not None
         os.kill(kit.pid, signal.SIGKILL)
         await kit.ask(pilot, "second", "answer 2")
-        assert kit.texts == ["w0 w1 w2"] and kit.screen.prompt.text == "second"
-        assert "ctrl+k loads again" in kit.says and "killed" in kit.notices
+        assert kit.texts == ["w0 w1 w2", "w0 w1"] and kit.app.engine_state.failure == ""
+
+
+async def test_killed_while_idle_the_status_tells_it_and_one_key_loads_again(kit: Kit) -> None:
+    async with opened(kit) as pilot:
+        await kit.ask(pilot, "first", "answer 3")
+        assert kit.pid is not None
+        os.kill(kit.pid, signal.SIGKILL)
+        await kit.until(pilot, lambda: kit.app.engine_state.loaded is None)
+        await kit.until(pilot, lambda: "killed" in kit.says and kit.says.rstrip().endswith("ctrl+k loads again"))
         await pilot.press("ctrl+k")
         await kit.until(pilot, lambda: kit.app.engine_state.loaded is not None and not kit.screen.is_working)
-        await pilot.press("enter")
-        await kit.until(pilot, lambda: len(kit.texts) == 2 and not kit.screen.is_working)
+        assert kit.pid is not None and kit.app.engine_state.failure == ""
 
 
 async def test_a_question_loads_again_by_itself_as_well(kit: Kit) -> None:

@@ -273,3 +273,16 @@ async def test_the_status_names_what_is_loaded_and_not_what_was_chosen_meanwhile
     made.engines[0].draft_failure = "its vocabulary is another"
     await made.load("big", "small")
     assert "OFF (there is no draft model)" in line() and line().endswith("  big")
+
+
+async def test_an_engine_that_died_while_idle_is_noticed_and_loaded_anew(made: Bench) -> None:
+    await made.load("big", "small")
+    made.engines[0].death, made.engines[0].card.used_bytes = "The engine was killed.", 0
+    made.room.look()
+    assert made.room.state == EngineState(failure="The engine was killed.")
+    made.engines[0].death = ""
+    await made.load("big", "small")
+    assert made.room.state.loaded is not None and made.room.state.failure == ""
+    made.engines[0].death, made.engines[0].card.used_bytes = "The engine was killed.", 0
+    await made.load("big", "small")
+    assert made.done == ["load big", "load big", "load big"]

@@ -27,6 +27,10 @@ class HeaderEngine:
         self._answer = answer
         self._last_id = 0
 
+    @property
+    def death(self) -> str:
+        return ""
+
     def next_id(self) -> int:
         self._last_id += 1
         return self._last_id
