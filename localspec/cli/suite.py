@@ -74,7 +74,8 @@ def run_suite_command(services: Services, choice: BenchChoice, budget: str | Non
 def show_suite(result: SuiteResult, suite: SuitePlan, console: Console) -> None:
     """Print a line for each workload, then what auto promises beside what was found."""
     plan = suite.plan
-    finals = f"{plan.num_pairs} pairs of the fastest ones and auto"
+    pairs = "1 pair" if plan.num_pairs == 1 else f"{plan.num_pairs} pairs"
+    finals = f"{pairs} of the fastest ones and auto"
     tokens = f"{plan.max_tokens} tokens each"
     say(console, f"{len(suite.fixed)} fixed settings, then {finals}, {tokens}; auto begins every answer cold")
     console.print()
@@ -104,7 +105,9 @@ def goal_line(goal: Goal) -> str:
     if goal.value is None:
         return f"not measured: {goal.words}"
     where = f" ({goal.where})" if goal.where else ""
-    word = "met" if goal.is_met else "missed"
+    if goal.is_partial:
+        where += f", of {goal.num_known} of {goal.num_workloads} workloads"
+    word = {True: "met", False: "missed", None: "not known of all"}[goal.is_met]
     return f"{word}: {goal.words}: {factor_text(goal.value)}{where}, promised are {goal.least:g} or more"
 
 

@@ -125,7 +125,10 @@ class _Suite:
     def result(self) -> SuiteResult:
         """Return what is known by now."""
         rows = tuple(self._row(name) for name in self._grids)
-        return SuiteResult(rows, self._single(), self._switch, self.is_interrupted, tuple(self.notes))
+        num_workloads = len(self._plan.workloads)
+        # Of some workloads alone it would be no setting for all.
+        single = self._single() if len(rows) == num_workloads else ""
+        return SuiteResult(rows, single, self._switch, self.is_interrupted, tuple(self.notes), num_workloads)
 
     async def _compare(self, workload: Workload, arms: Sequence[Arm], num_pairs: int) -> ComparisonResult:
         plan, done = self._plan, len(self._grids) + len(self._finals)

@@ -63,11 +63,27 @@ class Goal:
     """None where it was not measured."""
     where: str = ""
     """The workload that decides."""
+    num_known: int = 0
+    """Workloads that the value stands on, where it is one over workloads."""
+    num_workloads: int = 0
+    """Those that it should stand on."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether workloads are missing in the value."""
+        return self.value is not None and self.num_known < self.num_workloads
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the value reaches the least; None where it was not measured."""
-        return None if self.value is None else self.value >= self.least
+        """Whether the value reaches the least; None where that was not measured.
+
+        The worst of a part says nothing good of the whole, but a promise that is missed in a part is missed.
+        """
+        if self.value is None:
+            return None
+        if self.value < self.least:
+            return False
+        return None if self.is_partial else True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +92,12 @@ class SuiteResult:
 
     rows: tuple[SuiteRow, ...] = ()
     single: str = ""
-    """The fixed setting that is fastest over all workloads."""
+    """The fixed setting that is fastest over all workloads; empty unless all have their grid."""
     switch: SwitchRow | None = None
     is_interrupted: bool = False
     notes: tuple[str, ...] = field(default=())
+    num_workloads: int = 0
+    """Of the suite; 0 stands for as many as there are rows."""
 
     @property
     def auto_mean(self) -> float | None:
@@ -94,17 +112,22 @@ class SuiteResult:
     @property
     def goals(self) -> tuple[Goal, ...]:
         """What auto promises, with what was measured."""
-        of_off, where_off = _least((row.workload, row.auto) for row in self.rows)
-        of_best, where_best = _least((row.workload, row.auto_of_best) for row in self.rows)
+        of_off, where_off, num_off = _least((row.workload, row.auto) for row in self.rows)
+        of_best, where_best, num_best = _least((row.workload, row.auto_of_best) for row in self.rows)
+        num_all = max(self.num_workloads, len(self.rows))
+        is_whole = len(self.rows) == num_all
         auto, single = self.auto_mean, self.single_mean
         segments = None if self.switch is None else self.switch.auto_of_best
         return (
-            Goal("auto / off, on the worst workload", LEAST_OF_OFF, of_off, where_off),
-            Goal("auto / best fixed setting, on the worst workload", LEAST_OF_BEST, of_best, where_best),
+            Goal("auto / off, on the worst workload", LEAST_OF_OFF, of_off, where_off, num_off, num_all),
+            Goal(
+                "auto / best fixed setting, on the worst workload",
+                *(LEAST_OF_BEST, of_best, where_best, num_best, num_all),
+            ),
             Goal(
                 f"auto / best single setting over all workloads{f' ({self.single})' if self.single else ''}",
                 1.0,
-                None if auto is None or single is None else auto / single,
+                None if auto is None or single is None or not is_whole else auto / single,
             ),
             Goal(
                 "auto / best setting of each part, on a text that changes",
@@ -123,6 +146,7 @@ def suite_record(result: SuiteResult) -> Record:
         "single_mean": result.single_mean,
         "switch": None if result.switch is None else asdict(result.switch),
         "goals": [{**asdict(goal), "is_met": goal.is_met} for goal in result.goals],
+        "num_workloads": max(result.num_workloads, len(result.rows)),
         "interrupted": result.is_interrupted,
         "notes": list(result.notes),
     }
@@ -134,9 +158,10 @@ def best_single(grids: Sequence[Mapping[str, float]]) -> str:
     return max(sorted(names), key=lambda name: _mean([grid[name] for grid in grids]) or 0.0, default="")
 
 
-def _least(found: Iterable[tuple[str, Estimate | None]]) -> tuple[float | None, str]:
+def _least(found: Iterable[tuple[str, Estimate | None]]) -> tuple[float | None, str, int]:
+    """Return the least value, whose it is, and of how many it is the least."""
     known = [(estimate.median, name) for name, estimate in found if estimate is not None]
-    return min(known) if known else (None, "")
+    return (*min(known), len(known)) if known else (None, "", 0)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from localspec.catalog.workloads import find_workload, load_workloads
+from localspec.cli.suite import goal_line
 from localspec.engine.events import LoadProgress
 from localspec.engine.requests import Configure, Generate
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
@@ -138,4 +139,20 @@ def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     row = SuiteRow("chat", 10.0, {}, auto=Estimate(0.98, 0.97, 1.0, 3))
     goals = SuiteResult(rows=(row,)).goals
     assert (goals[0].is_met, goals[0].where) == (True, "chat")
+    assert goal_line(goals[0]).startswith("met: ")
     assert [goal.is_met for goal in goals[1:]] == [None, None, None]
+
+
+def test_a_part_of_the_workloads_stands_for_no_whole() -> None:
+    fast, slow = Estimate(1.2, 1.1, 1.3, 3), Estimate(0.9, 0.8, 0.95, 3)
+    rows = (SuiteRow("edit", 10.0, {}, fast, auto_of_best=slow), SuiteRow("chat", 10.0, {}))
+    of_off, of_best, of_single, _ = SuiteResult(rows=rows, num_workloads=6).goals
+    assert (of_off.is_met, of_best.is_met, of_single.is_met) == (None, False, None)
+    assert goal_line(of_off).startswith("not known of all: ") and "(edit), of 1 of 6 workloads" in goal_line(of_off)
+    assert goal_line(of_best).startswith("missed: ")
+
+
+async def test_no_setting_is_called_best_over_all_before_all_have_their_grid() -> None:
+    engine = ScriptedEngine(scripts=scripts(2, 1, 3))  # type: ignore[arg-type]
+    result = await measured(engine, replace(plan_of(), budget_s=0.1))
+    assert len(result.rows) == 1 and result.single == "" and result.num_workloads == 2
