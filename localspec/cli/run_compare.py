@@ -28,7 +28,12 @@ from localspec.session.verdict import factor_text, speedup_phrase
 
 SCHEMA = 1
 
-WORDS: dict[Verdict, str] = {"faster": "faster", "slower": "slower", "no_clear_difference": "no clear difference"}
+WORDS: dict[Verdict, str] = {
+    "faster": "faster",
+    "slower": "slower",
+    "no_clear_difference": "no clear difference",
+    "too_little_to_judge": "too little to judge",
+}
 
 
 def run_compare(services: Services, before: str, after: str, is_json: bool) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 
 from localspec.metrics.statistics import Estimate, estimate_ratio
 
-Verdict = Literal["faster", "slower", "no_clear_difference"]
+Verdict = Literal["faster", "slower", "no_clear_difference", "too_little_to_judge"]
+"""`too_little_to_judge`: with so few pairs there is no interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,9 @@ def compare_rates(pairs: Sequence[PairedRate], rng: np.random.Generator) -> Esti
 
 def judge(speedup: Estimate) -> Verdict:
     """Return what may be claimed: nothing if the interval includes 1 or is not known."""
-    if speedup.low is not None and speedup.low > 1.0:
+    if speedup.low is None:
+        return "too_little_to_judge"
+    if speedup.low > 1.0:
         return "faster"
     if speedup.high is not None and speedup.high < 1.0:
         return "slower"

@@ -30,6 +30,11 @@ def head_to_head_sentence(left: ArmResult, right: ArmResult) -> str:
     ratio = head_to_head(left, right)
     if ratio is None:
         return ""
-    words = {"faster": "is faster", "slower": "is slower", "no_clear_difference": "makes no clear difference"}
+    words = {
+        "faster": "is faster",
+        "slower": "is slower",
+        "no_clear_difference": "makes no clear difference",
+        "too_little_to_judge": "was measured too little to judge",
+    }
     one, other = settings_phrase(right.arm.speculation), settings_phrase(left.arm.speculation)
     return f"Against {other}, {one} {words[judge(ratio)]}: {speedup_phrase(ratio)}."

@@ -33,6 +33,8 @@ class KindOutcome:
         low, high = self.speedup.low, self.speedup.high
         interval = how if low is None or high is None else f"{factor_text(low)} to {factor_text(high)}; {how}"
         figure = f"{factor_text(self.speedup.median)}x ({interval})"
+        if self.pays is None and low is None:
+            return f"was measured too little to judge for {self.kind}: {figure}"
         if self.pays is None:
             return f"makes no clear difference for {self.kind}: {figure}"
         return f"pays for {self.kind} {figure}" if self.pays else f"costs in {self.kind} {figure}"

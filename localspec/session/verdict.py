@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from localspec.metrics.drift import is_unusable
 from localspec.metrics.prediction import break_even_acceptance_rate
 from localspec.session.drafting_text import settings_phrase as settings_phrase
+from localspec.session.figures import percent_text
 
 if TYPE_CHECKING:
     from localspec.metrics.comparison import Verdict
@@ -184,12 +185,12 @@ def _why(result: ArmResult, baseline: ArmResult) -> str:
         return ""
     parts = [
         f"A round with drafts took {costs.round_cost:.2f} plain steps and gave {costs.tokens_per_round:.2f} tokens"
-        f" (acceptance {costs.acceptance_rate:.0%}{_need(result, costs)})"
+        f" (acceptance {percent_text(costs.acceptance_rate)}{_need(result, costs)})"
     ]
     if costs.draft_share >= 0.2:
-        parts.append(f"{costs.draft_share:.0%} of the time went into drafting")
+        parts.append(f"{percent_text(costs.draft_share)} of the time went into drafting")
     if costs.round_share < 0.5:
-        parts.append(f"only {costs.round_share:.0%} of the steps had anything to check")
+        parts.append(f"only {percent_text(costs.round_share)} of the steps had anything to check")
     return "; ".join(parts) + "."
 
 
@@ -209,4 +210,4 @@ def _need(result: ArmResult, costs: RoundCosts) -> str:
         return "; it costs no more than a plain step"
     if costs.break_even_rate > 1.0:
         return "; at that cost not even full acceptance would pay"
-    return f"; {costs.break_even_rate:.0%} would break even"
+    return f"; {percent_text(costs.break_even_rate)} would break even"

@@ -68,7 +68,7 @@ def _text(result: ComparisonResult, workload: Workload, half_width: float | None
             headline += f" {leading.arm.name}"
         if not is_reliable(result):
             tone = "unusable"
-        elif leading.verdict is not None and leading.speedup.low is not None:
+        elif leading.verdict is not None and leading.verdict != "too_little_to_judge":
             tone = leading.verdict
     sentences = [*verdict_sentences(result)]
     arms = {arm.arm.name: arm for arm in result.arms}

@@ -15,6 +15,7 @@ from localspec.session.reporting.page import ReportRun, make_page, pictures_of
 from localspec.session.reporting.palette import COLOURS, arm_colours
 from localspec.session.reporting.pictures import arm_names, overall_pictures, workload_pictures
 from localspec.session.reporting.receipt import make_receipt
+from localspec.session.reporting.words import overview
 from tests.report_kit import made_up_document
 
 HOSTILE = "</title></svg><script>alert(1)</script><img src=x onerror=alert(2)> $\\frac{1}{0$ & \"'\x1b[31m\x00 \u202e"
@@ -178,6 +179,19 @@ def test_where_there_is_too_little_the_page_says_so(document: dict[str, Any]) ->
     assert "What checking drafts costs: not shown." in found
     assert "Tokens per second over time: not shown." in found
     assert "Drafts are faster" in found
+
+
+@pytest.mark.parametrize("verdict", ["no_clear_difference", "too_little_to_judge"])
+def test_too_few_pairs_have_one_word_everywhere(document: dict[str, Any], verdict: str) -> None:
+    given = copy.deepcopy(document)
+    for workload in given["workloads"]:
+        for arm in workload["arms"]:
+            if arm.get("speedup"):
+                arm["speedup"] |= {"low": None, "high": None, "pairs": 2}
+                arm |= {"verdict": verdict, "sentence": "With it, 2.88x in 2 pairs: too little to judge."}
+    numbers = overall_pictures(given, arm_colours(["off", "draft", "ngram"]))[0].numbers
+    assert numbers is not None and {row[-1] for row in numbers.rows if row[1] != "off"} == {"too little to judge"}
+    assert {line.verdict for line in overview(given)} == {"too little to judge"}
 
 
 @pytest.mark.parametrize(

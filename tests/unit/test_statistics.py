@@ -105,7 +105,7 @@ def test_two_equal_things_are_seldom_called_different(num_pairs: int) -> None:
 def test_fewer_than_three_pairs_have_no_interval(ratios: list[float]) -> None:
     estimate = estimate_ratio(ratios, rng(0))
     assert (estimate.low, estimate.high, estimate.pairs) == (None, None, len(ratios))
-    assert judge(estimate) == "no_clear_difference"
+    assert judge(estimate) == "too_little_to_judge"
 
 
 @pytest.mark.parametrize(("num_above", "num_below"), [(3, 3), (3, 12), (8, 4), (12, 12)])

@@ -16,7 +16,7 @@ def rate(tps: float | None) -> str:
 
 def share(fraction: float | None) -> str:
     """Return a fraction in percent."""
-    return DASH if fraction is None else f"{fraction:.0%}"
+    return DASH if fraction is None else f"{100 * fraction:.0f} %"
 
 
 def times(factor: float | None) -> str:

@@ -30,6 +30,8 @@ def speedup_finding(speeds: Sequence[ArmSpeed]) -> str:
         return f"Drafts make it slower here: down to {times(_median(worst))} with {worst.arm} on {worst.workload}"
     if slower:
         return "Drafts are nowhere clearly faster here, and slower on some workloads"
+    if compared and all(speed.verdict == "too_little_to_judge" for speed in compared):
+        return "Too little was measured to judge drafts by"
     return "No clear difference between drafts and none"
 
 

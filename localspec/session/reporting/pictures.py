@@ -34,7 +34,12 @@ from localspec.session.reporting.series import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-VERDICT_WORDS: Final = {"faster": "faster", "slower": "slower", "no_clear_difference": "no clear difference"}
+VERDICT_WORDS: Final = {
+    "faster": "faster",
+    "slower": "slower",
+    "no_clear_difference": "no clear difference",
+    "too_little_to_judge": "too little to judge",
+}
 
 _INTERVALS: Final = "Medians of paired runs; bars are 95 % intervals, and one that reaches 1 shows no difference."
 

@@ -113,6 +113,13 @@ def is_baseline(arm: Record) -> bool:
     return text(arm, "method") == "off" or text(arm, "name") == BASELINE_NAME
 
 
+def verdict_of(arm: Record) -> str:
+    """Return the stored verdict; documents of earlier versions call too few pairs no clear difference."""
+    verdict, speedup = text(arm, "verdict"), interval(arm, "speedup")
+    is_bare = speedup is not None and speedup.low is None
+    return "too_little_to_judge" if verdict == "no_clear_difference" and is_bare else verdict
+
+
 def arm_speeds(workload: Record) -> tuple[ArmSpeed, ...]:
     """Return the arms that have run, the baseline first."""
     return tuple(
@@ -121,7 +128,7 @@ def arm_speeds(workload: Record) -> tuple[ArmSpeed, ...]:
             arm=name(arm, "name"),
             tps=interval(arm, "decode_tps"),
             speedup=interval(arm, "speedup"),
-            verdict=text(arm, "verdict"),
+            verdict=verdict_of(arm),
         )
         for arm in _arms_that_ran(workload)
     )

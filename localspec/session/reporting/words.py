@@ -16,7 +16,7 @@ from localspec.session.reporting.figures import (
 )
 from localspec.session.reporting.pictures import VERDICT_WORDS, NumberTable
 from localspec.session.reporting.reading import clean, items, name, number, objects, part, text
-from localspec.session.reporting.series import interval, is_baseline
+from localspec.session.reporting.series import interval, is_baseline, verdict_of
 from localspec.store.run_facts import is_unusable_workload
 
 
@@ -154,15 +154,17 @@ def _decimals(found: float | None) -> str:
 
 
 def _tone(arm: Record) -> str:
-    verdict = text(arm, "verdict")
+    verdict = verdict_of(arm)
+    if verdict == "too_little_to_judge":
+        return "no_clear_difference"
     return verdict if verdict in VERDICT_WORDS else ""
 
 
 def _verdict(arm: Record) -> str:
-    return VERDICT_WORDS.get(text(arm, "verdict"), DASH)
+    return VERDICT_WORDS.get(verdict_of(arm), DASH)
 
 
 def _rank(arm: Record) -> tuple[int, float]:
-    order = ("faster", "no_clear_difference", "slower")
-    verdict, found = text(arm, "verdict"), interval(arm, "speedup")
+    order = ("faster", "no_clear_difference", "too_little_to_judge", "slower")
+    verdict, found = verdict_of(arm), interval(arm, "speedup")
     return order.index(verdict) if verdict in order else len(order), -(found.median if found is not None else 0.0)

@@ -18,6 +18,7 @@ WORDS = {
     "faster": "\N{BLACK UP-POINTING TRIANGLE} faster",
     "slower": "\N{BLACK DOWN-POINTING TRIANGLE} slower",
     "no_clear_difference": "\N{ALMOST EQUAL TO} no clear difference",
+    "too_little_to_judge": "\N{ALMOST EQUAL TO} too little to judge",
 }
 
 
