@@ -207,7 +207,9 @@ async def test_cancelling_keeps_what_is_known(tmp_path: Path, stage: Stage) -> N
     assert result.is_interrupted and not result.is_conclusive
     assert result.winner is None and result.confirmed == ()
     assert bool(result.trials) is (stage == "confirm")
-    assert result_sentences(result)[0].startswith("Ended")
+    first = result_sentences(result)[0]
+    # What threads gain without drafts may be known, and then follows.
+    assert first.startswith("Ended early" if stage == "confirm" else "Ended before anything was known of drafting")
     assert tuning_record(result)["interrupted"] is True
 
 

@@ -49,7 +49,7 @@ def _verdict(result: TuningResult) -> str:
     if result.is_interrupted or result.failure is not None:
         best = next((trial for trial in result.trials if trial.ratio is not None and not trial.reason), None)
         if best is None or best.ratio is None:
-            return "Ended before anything was known."
+            return "Ended before anything was known of drafting."
         name = setting_name(best.setting, result.plan.drafts)
         pairs = "one pair" if best.num_pairs == 1 else f"{best.num_pairs} pairs"
         return f"Ended early, and nothing is confirmed. Best so far: {name}, {factor_text(best.ratio)}x in {pairs}."
