@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from localspec.engine.values import DraftStop
 
 
+NOBODY = "none"
+"""Name of the share of rounds in which no drafter proposed anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class DrafterShare:
     """One drafter's part in the counts."""
@@ -75,6 +79,7 @@ class SpeculationStats:
     draft_stops: Mapping[DraftStop, int] = field(default_factory=dict)
     """Rounds by the reason for which the draft ended."""
     by_drafter: Mapping[str, DrafterShare] = field(default_factory=dict)
+    """By their names; NOBODY has the time of rounds in which none proposed anything."""
     pacing: PacingStats = NO_PACING
     """What adaptive drafting chose and expected."""
 
@@ -181,6 +186,8 @@ def _one_round(round_: RoundFinished) -> SpeculationStats:
     has_drafts = num_drafted > 0
     # After a stop on the last accepted token the rest of the draft is ignored: it was neither accepted nor rejected.
     num_reached = num_accepted if round_.num_cut else min(num_accepted + 1, num_drafted)
+    # Asked for drafts, several drafters may all have kept silent: their joint name would be one that never spoke.
+    drafter = round_.drafter and (round_.drafter if has_drafts or round_.num_discarded else NOBODY)
     share = DrafterShare(int(has_drafts), num_drafted, num_accepted, round_.draft_s)
     return SpeculationStats(
         num_tokens=len(round_.emitted),
@@ -200,7 +207,7 @@ def _one_round(round_: RoundFinished) -> SpeculationStats:
         accepted_at=(1,) * num_accepted,
         accepted_lengths=(0,) * num_accepted + (1,) if has_drafts else (),
         draft_stops={round_.draft_stop: 1},
-        by_drafter={round_.drafter: share} if round_.drafter else {},
+        by_drafter={drafter: share} if drafter else {},
         pacing=pacing_of(round_),
     )
 

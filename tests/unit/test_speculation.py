@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localspec.engine.events import EmittedToken, RoundFinished
 from localspec.engine.values import DraftStop
-from localspec.metrics.speculation import SpeculationStats, fold_rounds, sum_stats
+from localspec.metrics.speculation import NOBODY, SpeculationStats, fold_rounds, sum_stats
 
 
 def make_round(
@@ -106,6 +106,12 @@ def test_split_by_drafter() -> None:
     stats = fold_rounds([make_round(1, 4, 1, drafter="ngram"), make_round(2, 2, 2), make_round(3, 4, 0)])
     assert stats.by_drafter["ngram"].acceptance_rate == 1 / 4
     assert (stats.by_drafter["draft"].num_rounds, stats.by_drafter["draft"].num_accepted_tokens) == (2, 2)
+
+
+def test_rounds_in_which_nobody_spoke_are_nobodys() -> None:
+    stats = fold_rounds([make_round(1, 4, 1, drafter="suffix"), make_round(2, 0, 0, drafter="suffix + draft")])
+    assert set(stats.by_drafter) == {"suffix", NOBODY}
+    assert stats.by_drafter[NOBODY].num_rounds == 0 and stats.by_drafter[NOBODY].draft_s > 0.0
 
 
 @st.composite
