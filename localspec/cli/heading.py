@@ -117,8 +117,8 @@ def chat_command(measurement: Measurement, names: Names) -> str:
             words += ["--draft", names[1].word]
         words += _drafting_words(best.speculation)
         if with_draft:
-            words += _draft_context_words(plan.draft_context or plan.context, plan.context)
-    words += _context_words(plan.context)
+            words += draft_context_words(plan.draft_context or plan.context, plan.context)
+    words += context_words(plan.context)
     if plan.is_forced:
         words.append("--force")
     return command_line(*words)
@@ -136,7 +136,7 @@ def _drafting_words(settings: SpeculationSettings) -> list[str]:
     return words
 
 
-def _context_words(context: ContextSettings) -> list[str]:
+def context_words(context: ContextSettings) -> list[str]:
     """Return the options that bring a context back, but for those that are as usual."""
     usual = ContextSettings()
     options = (
@@ -155,7 +155,8 @@ def _context_words(context: ContextSettings) -> list[str]:
     return words
 
 
-def _draft_context_words(own: ContextSettings, target: ContextSettings) -> list[str]:
+def draft_context_words(own: ContextSettings, target: ContextSettings) -> list[str]:
+    """Return the options that bring a draft's context back, where it is not as the target's."""
     words = []
     if own.n_ctx != target.n_ctx:
         words += ["--draft-n-ctx", str(own.n_ctx)]

@@ -15,7 +15,7 @@ from localspec.cli.probe_report import show_report
 from localspec.cli.screen import Report, notices_console, results_console, say
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
-from localspec.engine.events import Event, LoadProgress, StepsProgress
+from localspec.engine.events import Event, LoadProgress, ModelsLoaded, StepsProgress
 from localspec.engine.interface import Engine
 from localspec.errors import UsageError
 from localspec.session.arguments import named_model
@@ -23,7 +23,7 @@ from localspec.session.figures import speed_text
 from localspec.session.loading import context_settings, draft_context_settings, reserve_bytes
 from localspec.session.plain_text import one_line
 from localspec.session.probe_record import probe_record
-from localspec.session.probing import DEEP, ProbePlan, ProbeReport, probe_target, workload_text
+from localspec.session.probing import DEEP, ProbePlan, ProbeReport, probe_target, reached_depth, workload_text
 from localspec.session.records import encode_record
 from localspec.session.reporting.writing import Output, check_place, write_all
 from localspec.settings import Flags, Settings
@@ -57,7 +57,7 @@ def run_probe(services: Services, choice: ProbeChoice, flags: Flags, is_json: bo
     plan, names = make_plan(choice, settings_in_force(flags))
 
     async def work(engine: Engine, report: Report) -> ProbeReport:
-        return await probe_target(engine, plan, event_printer(report, plan.depths), target_word=names[0].word)
+        return await probe_target(engine, plan, event_printer(report, plan), target_word=names[0].word)
 
     found = run_errand(services, "starting llama.cpp", work)
     console = results_console(is_json)
@@ -103,13 +103,17 @@ def make_plan(choice: ProbeChoice, settings: Settings) -> tuple[ProbePlan, Names
     return plan, (name_of(target, choice.target), None if draft is None else name_of(draft, choice.draft or ""))
 
 
-def event_printer(report: Report, depths: tuple[int, ...]) -> Callable[[Event], None]:
-    """Return what turns the engine's events into lines; each request measures the next of the depths."""
+def event_printer(report: Report, plan: ProbePlan) -> Callable[[Event], None]:
+    """Return what turns the engine's events into lines; each request measures the next of the plan's depths."""
+    depths = plan.depths
     requests: list[int] = []
 
     def on_event(event: Event) -> None:
+        nonlocal depths
         if isinstance(event, LoadProgress):
             report(f"loading the {event.model}", event.fraction, "")
+        elif isinstance(event, ModelsLoaded):
+            depths = tuple(reached_depth(depth, event, plan) for depth in plan.depths)
         elif isinstance(event, StepsProgress):
             if event.id not in requests:
                 requests.append(event.id)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from localspec.cli.advice import command_line
-from localspec.cli.heading import Names, model_text
+from localspec.cli.heading import Names, context_words, draft_context_words, model_text
 from localspec.cli.probe_drawing import draw_needed
 from localspec.cli.screen import DASH, print_table, say, table
 from localspec.engine.events import StepCost
@@ -133,7 +133,11 @@ def _show_way_on(report: ProbeReport, names: Names, console: Console) -> None:
         command = command_line("localspec", "pair", names[0].word)
     else:
         say(console, "The acceptance on your texts is measured by:")
-        command = command_line("localspec", "bench", names[0].word, "--draft", draft.word)
+        plan = report.plan
+        options = [*draft_context_words(plan.draft_context or plan.context, plan.context), *context_words(plan.context)]
+        if plan.is_forced:
+            options.append("--force")
+        command = command_line("localspec", "bench", names[0].word, "--draft", draft.word, *options)
     # Never broken, so that it can be copied.
     console.print(f"  {command}", soft_wrap=True)
 

@@ -124,7 +124,7 @@ async def probe_target(
     Args:
         engine: loads the models and runs them.
         plan: what to time.
-        on_event: hears how far it is: LoadProgress, then StepsProgress with a request for each depth.
+        on_event: hears how far it is: LoadProgress, ModelsLoaded, then StepsProgress with a request for each depth.
         read_clock: the processor's, before and after.
         target_word: what the user calls the target by; empty for its path.
 
@@ -151,6 +151,7 @@ async def probe_target(
     if plan.draft is not None and loaded.draft is None:
         way_on = "Without --draft, the target alone is probed."
         raise draft_refusal(target_word or str(plan.target), loaded.draft_failure, way_on)
+    on_event(loaded)
     return await probe_loaded(engine, plan, examination, loaded, memory, on_event, read_clock)
 
 
@@ -196,7 +197,7 @@ async def probe_loaded(
                 raise
             failure = error
         if seen.answer is not None or seen.steps:
-            curves.append(seen.curve(_reached(depth, loaded, plan)))
+            curves.append(seen.curve(reached_depth(depth, loaded, plan)))
         if is_interrupted or failure is not None:
             break
     # A context too short for the second depth has the first one again there.
@@ -258,6 +259,6 @@ def _widths(plan: ProbePlan) -> tuple[int, ...]:
     return tuple(width for width in plan.widths if width <= plan.context.n_batch)
 
 
-def _reached(depth: int, loaded: ModelsLoaded, plan: ProbePlan) -> int:
+def reached_depth(depth: int, loaded: ModelsLoaded, plan: ProbePlan) -> int:
     """Return the positions that the engine takes of a depth: no more than leave room for the widest step."""
     return min(depth, loaded.target.n_ctx - max(_widths(plan), default=1) - 1)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from localspec.cli.main import run
+from localspec.cli.probe import event_printer
 from localspec.cli.probe_drawing import draw_needed
 from localspec.cli.services import Services
+from localspec.engine.events import ModelsLoaded, StepsProgress
 from localspec.engine.requests import LoadModels
+from localspec.engine.values import ContextSettings, SpeculationSettings, SpeculationState
+from localspec.session.probing import ProbePlan
+from tests.made_up_machine import model_info
 from tests.probe_kit import COSTS, STEEP, ProbeEngine, curve_of
 
 
@@ -56,6 +62,22 @@ def test_a_draft_has_a_row_a_mark_and_a_bench(model: Path, capsys: pytest.Captur
     assert f"localspec bench {model} --draft {model}" in out
     load = next(request for request in engine.requests if isinstance(request, LoadModels))
     assert load.draft_path == str(model)
+
+
+def test_the_bench_that_is_advised_has_the_same_options(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--threads", "3", "--n-ctx", "3000", "--draft-n-ctx", "2048")
+    assert probe(ProbeEngine(draft_cost=0.2), model, "--draft", model, *options) == 0
+    assert f"--draft {model} --draft-n-ctx 2048 --n-ctx 3000 --threads 3\n" in capsys.readouterr().out
+
+
+def test_the_depth_that_is_told_is_the_one_that_is_measured() -> None:
+    told: list[str] = []
+    plan = ProbePlan(Path("m"), None, ContextSettings(), "", "", depths=(100_000,), widths=(1, 9))
+    hear = event_printer(lambda what, share, figure: told.append(what), plan)
+    off = SpeculationState(False, "off", "", "", SpeculationSettings())
+    hear(ModelsLoaded(1, replace(model_info("m"), n_ctx=256), None, "", off, 0.1))
+    hear(StepsProgress(2, "target", 0.5, ()))
+    assert told == ["timing steps of the target behind 246 positions"]
 
 
 def test_the_tables_fit_into_80_columns(
