@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -267,9 +268,12 @@ def load_settings(flags: Flags | None = None, file: Path | None = None) -> Setti
     except ValidationError as error:
         raise _as_settings_error(error, given, path) from None
     positions = [n_ctx for n_ctx in (settings.context.n_ctx, settings.draft.n_ctx) if n_ctx]
-    check_draft(settings.draft, n_ctx=min(positions, default=0), n_batch=settings.context.n_batch)
-    check_context(settings.context)
-    check_draft_context(settings.draft, settings.context)
+    try:
+        check_draft(settings.draft, n_ctx=min(positions, default=0), n_batch=settings.context.n_batch)
+        check_context(settings.context)
+        check_draft_context(settings.draft, settings.context)
+    except SettingsError as error:
+        raise _with_origin(error, settings, given, path) from None
     return settings
 
 
@@ -325,6 +329,11 @@ def check_draft(draft: DraftGroup, *, n_ctx: int, n_batch: int) -> None:
         raise SettingsError(
             f"suffix_p_min is {draft.suffix_p_min}, but a share lies between 0 and 1.",
             "Set suffix_p_min to 0 to 1; 0 never stops early.",
+        )
+    if draft.draft_temperature < 0.0 and draft.draft_temperature != -1.0:
+        raise SettingsError(
+            f"draft_temperature is {draft.draft_temperature}, but a temperature is not below 0.",
+            "Set draft_temperature to 0 or more, or to -1 for the target's own.",
         )
     if draft.draft_temperature > 100.0:
         raise SettingsError(
@@ -410,8 +419,27 @@ def _as_settings_error(error: ValidationError, given: Mapping[str, Mapping[str, 
     return SettingsError(f"{_origin(first, given, path)}: {name}: {_complaint(first)}{rest}", _advice(first))
 
 
+def _with_origin(
+    error: SettingsError, settings: Settings, given: Mapping[str, Mapping[str, object]], path: Path
+) -> SettingsError:
+    """Return a refusal with where the settings that it names were written; defaults were written nowhere."""
+    words = frozenset(re.findall(r"\w+", error.message))
+    origins = [
+        _origin_of(name, setting, given, path)
+        for name, group in (("draft", settings.draft), ("context", settings.context))
+        for setting in type(group).model_fields
+        if setting in words and setting in group.model_fields_set
+    ]
+    places = " and ".join(dict.fromkeys(origins))
+    return SettingsError(f"{places}: {error.message}" if places else error.message, error.hint)
+
+
 def _origin(detail: ErrorDetails, given: Mapping[str, Mapping[str, object]], path: Path) -> str:
     group, name = (*(str(part) for part in detail["loc"]), "", "")[:2]
+    return _origin_of(group, name, given, path)
+
+
+def _origin_of(group: str, name: str, given: Mapping[str, Mapping[str, object]], path: Path) -> str:
     if name in given.get(group, {}):
         return "Command line"
     variables = {variable.upper(): variable for variable in os.environ}

@@ -164,6 +164,23 @@ def test_several_mistakes_are_counted(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"), [("suffix_factor", 99.0), ("suffix_p_min", 2.0), ("draft_temperature", 101.0), ("n_max", 33)]
+)
+def test_a_number_that_is_not_possible_says_where_it_was_written(
+    file: Path, name: str, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _refusal(file, f"[draft]\n{name} = {value}\n").message.startswith(f"{file}: {name} is ")
+    variable = f"LOCALSPEC_DRAFT__{name.upper()}"
+    monkeypatch.setenv(variable, f"{value}")
+    assert _refusal(file).message.startswith(f"Environment variable {variable}: {name} is ")
+
+
+def test_two_numbers_that_clash_say_where_both_were_written(file: Path) -> None:
+    message = _refusal(file, "[draft]\nn_min = 6\n", {"draft": {"n_max": 5}}).message
+    assert message.startswith(f"Command line and {file}: n_min 6 is over n_max 5")
+
+
+@pytest.mark.parametrize(
     ("fields", "n_ctx", "n_batch", "both"),
     [
         ({"n_min": 5, "n_max": 4}, 4096, 512, ("n_min 5", "n_max 4")),
@@ -174,6 +191,7 @@ def test_several_mistakes_are_counted(file: Path) -> None:
         ({"p_min": -0.1}, 4096, 512, ("p_min is -0.1", "0")),
         ({"ngram_min": 0}, 4096, 512, ("ngram_min is 0", "1")),
         ({"ngram_min": 7, "ngram_max": 6}, 4096, 512, ("ngram_min 7", "ngram_max 6")),
+        ({"draft_temperature": -0.5}, 4096, 512, ("draft_temperature is -0.5", "below 0")),
         ({"n_max": 16}, 16, 512, ("n_max 16", "n_ctx 16")),
         ({"n_max": 16}, 4096, 16, ("n_max 16", "n_batch 16")),
     ],
