@@ -18,6 +18,7 @@ from localspec.cli.options import BenchChoice
 from localspec.cli.screen import Report, notices_console, progress, results_console
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
+from localspec.cli.talk_drafting import paced_remark
 from localspec.engine.interface import Engine
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
@@ -119,6 +120,8 @@ def make_plan(
     check_extent(settings.bench.pairs, settings.bench.max_tokens)
     methods = cast("tuple[Method, ...]", choice.methods) or _default_methods(choice)
     check_methods(methods, choice.draft)
+    if not choice.profile and (note := paced_remark(methods, flags.get("draft", {}).get("pacing"))):
+        say_notice(f"note: {note}")
     if set(methods) == {"off"}:
         raise UsageError(
             "With --method off alone, there is nothing to compare.",

@@ -15,6 +15,7 @@ from localspec.cli.screen import notices_console, progress
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
 from localspec.cli.talk import Talk
+from localspec.cli.talk_drafting import paced_remark
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.arguments import named_model
@@ -34,6 +35,8 @@ def run_chat(services: Services, choice: ChatChoice, flags: Flags, continued: Co
     """
     settings = settings_in_force(flags)
     method = _first_method(choice, settings)
+    if choice.is_fixed_asked and (note := paced_remark((method,), "fixed")):
+        say_notice(f"note: {note}")
     if sys.stdin is None:
         raise LocalspecError("Standard input is closed.", "Chat in a terminal, or send the questions through a pipe.")
     models = _models(choice, settings, continued)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -79,11 +80,12 @@ def chat(services: Services, /, **given: Any) -> int:
     Chats are kept: `localspec history` lists them.
     """
     check_keeping(given)
+    is_fixed_asked = given["pacing"] == "fixed"
     if given["profile"] is not None:
         if given["is_continued"]:
             raise click.UsageError("--continue takes the models of the last chat, and --profile its own: choose one.")
         given = profile_choice.filled(services, given)
-    choice, flags = chat_choice(given), chat_flags(given)
+    choice, flags = replace(chat_choice(given), is_fixed_asked=is_fixed_asked), chat_flags(given)
     if given["is_continued"]:
         from localspec.cli.continuation import run_continue
 

@@ -99,6 +99,8 @@ class ChatChoice:
     """Keep the chat in the store."""
     by_workload: Mapping[str, DraftGroup] = field(default_factory=dict)
     """A profile's settings for kinds of text; empty where none depend on it."""
+    is_fixed_asked: bool = False
+    """Whether the command line itself asks for fixed pacing."""
 
 
 def flags_of(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:

@@ -16,7 +16,7 @@ from localspec.cli.heading import memory_texts, name_of
 from localspec.cli.interruption import Interruptions
 from localspec.cli.options import DEFAULT_MAX_TOKENS, ChatChoice
 from localspec.cli.screen import hidden_keys, notices_console, progress, results_console, say
-from localspec.cli.talk_drafting import CHOICES, DraftingChoice, usage
+from localspec.cli.talk_drafting import CHOICES, DraftingChoice, remark, usage
 from localspec.cli.talk_drafting import HELP as DRAFTING_HELP
 from localspec.cli.talk_input import read_line
 from localspec.engine.events import LoadProgress, ModelsLoaded
@@ -254,6 +254,8 @@ class Talk:
         self._drafting = wanted
         self._keeper.use(self._record())
         _say(line)
+        if note := remark(what, wanted):
+            _say(note)
 
     def _forget(self) -> None:
         self._learnt.forget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from localspec.engine.values import Method, SpeculationSettings
 from localspec.methods import METHODS, PACINGS, VERIFICATIONS
@@ -50,6 +50,21 @@ class DraftingChoice:
     def now(self, what: str) -> str:
         """Return what is chosen now."""
         return self.method if what == "method" else str(getattr(self.settings.draft, what))
+
+
+def remark(what: str, choice: DraftingChoice) -> str:
+    """Return why a choice that was just made makes no difference; empty where it makes one."""
+    if what == "pacing":
+        return paced_remark((choice.method,), choice.settings.draft.pacing)
+    is_certain = choice.settings.sampling.temperature <= 0.0
+    if what == "verification" and choice.settings.draft.verification != "exact" and is_certain:
+        return f"At temperature 0, {choice.settings.draft.verification} makes no difference."
+    return ""
+
+
+def paced_remark(methods: Iterable[str], pacing: object) -> str:
+    """Return that `auto` takes no notice of fixed pacing; empty where that does not matter."""
+    return "auto is always adaptive." if pacing == "fixed" and "auto" in methods else ""
 
 
 def usage(what: str, now: str) -> str:

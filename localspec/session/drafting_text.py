@@ -78,7 +78,8 @@ def drafter_phrase(drafter: str, method: str, n_max: int, pacing: str = "fixed",
         text = f"{drafter}, adaptive up to {longest}"
     else:
         text = f"{drafter}, n_max {n_max}"
-    return text if verification == "exact" else f"{text}, {verification}"
+    # What it is named for makes no difference where the most probable token is taken.
+    return text if verification == "exact" else f"{text}, {verification} at a temperature"
 
 
 def resting_phrase(pacing: PacingStats) -> str:

@@ -119,7 +119,7 @@ def test_a_round_names_who_drafted_and_what_was_believed() -> None:
         (state("suffix", "suffix", n_max=8), "suffix, n_max 8", "ON suffix 8"),
         (state("auto", "suffix + draft X"), "auto: suffix + draft X, up to 16", "ON auto ≤16"),
         (state("draft", "draft X", pacing="adaptive"), "draft X, adaptive up to 4", "ON draft ≤4"),
-        (state("draft", "draft X", verification="block"), "draft X, n_max 4, block", "ON draft 4"),
+        (state("draft", "draft X", verification="block"), "draft X, n_max 4, block at a temperature", "ON draft 4"),
     ],
 )
 def test_the_status_says_how_it_drafts(found: EngineState, words: str, brief: str) -> None:

@@ -87,7 +87,9 @@ def test_an_arm_in_words(settings: SpeculationSettings, phrase: str) -> None:
 def test_what_is_in_use_in_words() -> None:
     assert drafter_phrase("draft X", "draft", 4) == "draft X, n_max 4"
     assert drafter_phrase("suffix + draft X", "auto", 4) == "auto: suffix + draft X, up to 16"
-    assert drafter_phrase("suffix", "suffix", 6, "adaptive", "block") == "suffix, adaptive up to 6, block"
+    assert (
+        drafter_phrase("suffix", "suffix", 6, "adaptive", "block") == "suffix, adaptive up to 6, block at a temperature"
+    )
     assert longest_draft("auto", 20) == 20 and longest_draft("draft", 2) == 2
 
 

@@ -110,8 +110,17 @@ def test_pacing_and_verification_change_between_answers(talk: Talk) -> None:
     ]
     assert "/pacing takes fixed or adaptive; now it is adaptive." in err
     assert "/verification takes exact, rejection or block; now it is block." in err
-    assert "speculation ON (suffix, adaptive up to 4, block)" in err
+    assert "speculation ON (suffix, adaptive up to 4, block at a temperature)" in err
+    assert "At temperature 0, block makes no difference." in err
     assert [method for method, _ in engine.generated] == ["suffix"]
+
+
+def test_fixed_pacing_is_none_of_autos(talk: Talk) -> None:
+    said = "auto is always adaptive."
+    assert said in talk("/pacing fixed\n")[2]
+    assert said in talk("", "--pacing", "fixed")[2]
+    assert said not in talk("/pacing fixed\n/pacing adaptive\n", "--method", "suffix", "--pacing", "fixed")[2]
+    assert "makes no difference" not in talk("/verification block\n", "--temp", "0.5")[2]
 
 
 class LearningEngine(EchoEngine):
