@@ -16,6 +16,7 @@ from textual.theme import Theme
 from localspec.errors import LocalspecError, SettingsError
 from localspec.session.plain_text import printable
 from localspec.settings import Settings
+from localspec.tui.failure_notice import short_notice
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices
 from localspec.units import Units, use_units
@@ -53,7 +54,7 @@ class ConfiguredApp(App[int]):
     def show_failure(self, error: LocalspecError) -> None:
         """Say what went wrong, and what to do about it."""
         text = error.message if not error.hint else f"{error.message}\n{error.hint}"
-        self.notify(str(plain(text)), severity="error", timeout=10, markup=False)
+        self.notify(str(plain(short_notice(text))), severity="error", timeout=10, markup=False)
 
     async def on_event(self, event: Event) -> None:
         """Let nothing be pasted that a terminal would obey when it is shown."""
