@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from localspec.store.chats import Chats
     from localspec.store.database import Database
     from localspec.store.values import ChatSummary, Record, StoredChat
+    from localspec.tui.chat_fold import ChatTurn
 
 T = TypeVar("T")
 
@@ -60,16 +62,31 @@ class ChatArchive:
         self._keeper: ChatKeeper | None = None
         self._bench: Workbench | None = None
         self._has_failed = False
+        self._chat_id: int | None = None
+        self._turns: tuple[ChatTurn, ...] = ()
+        self._question = ""
         self._later: asyncio.TimerHandle | None = None
 
-    def ask(self, bench: Workbench, question: str, num_back: int = 0) -> None:
-        """Keep a question, in place of so many of the last ones."""
+    def ask(self, bench: Workbench, question: str, num_back: int = 0, turns: tuple[ChatTurn, ...] = ()) -> None:
+        """Keep a question, in place of so many of the last ones.
+
+        Args:
+            bench: what it is asked with.
+            question: what is asked.
+            num_back: how many of the last questions it takes the place of.
+            turns: what came before; kept anew where the chat was deleted by another app.
+        """
 
         def work() -> None:
-            keeper = self._keeper_for(bench)
-            for _ in range(num_back):
-                keeper.take_back()
+            if self._is_deleted():
+                keeper = self._keep_anew(bench, turns, question)
+            else:
+                keeper = self._keeper_for(bench)
+                for _ in range(num_back):
+                    keeper.take_back()
             keeper.ask(question)
+            self._chat_id = keeper.chat_id or self._chat_id
+            self._turns, self._question = turns, question
 
         self._submit(work)
 
@@ -85,7 +102,19 @@ class ChatArchive:
 
     def finish(self, answer: Answer) -> None:
         """Keep the whole answer."""
-        self._submit(lambda: None if self._keeper is None else self._keeper.finish(answer))
+
+        def work() -> None:
+            keeper, bench = self._keeper, self._bench
+            if keeper is None:
+                return
+            if bench is not None and self._is_deleted():
+                keeper = self._keep_anew(bench, self._turns, self._question)
+                keeper.ask(self._question)
+                keeper.hear(answer.text)
+                self._chat_id = keeper.chat_id or self._chat_id
+            keeper.finish(answer)
+
+        self._submit(work)
 
     def give_up(self) -> None:
         """Keep what came of an answer that failed."""
@@ -95,6 +124,7 @@ class ChatArchive:
         """Begin another chat with the next question. If the last one could not be kept, that is tried anew."""
 
         def work() -> None:
+            self._chat_id = None
             if self._keeper is not None and not self._keeper.is_keeping:
                 self._keeper, self._has_failed = None, False
             elif self._keeper is not None:
@@ -128,7 +158,7 @@ class ChatArchive:
             chats = self._chats()
             chat = chats.get(chat_id)
             self._keeper = self._make_keeper(chats, {}, chat_id)
-            self._bench = None
+            self._bench, self._chat_id = None, chat_id
             return chat
 
         return await self._run(work)
@@ -145,6 +175,7 @@ class ChatArchive:
             if self._keeper is None or self._keeper.chat_id != chat_id:
                 return False
             self._keeper.start_over()
+            self._chat_id = None
             return True
 
         return await self._run(work)
@@ -213,6 +244,11 @@ class ChatArchive:
         await self._run(work)
         self._executor.shutdown(wait=False)
 
+    def is_unkept(self) -> bool:
+        """Say whether something of the chat is not on record. For the very end: it may have to wait."""
+        self._executor.shutdown(wait=True)
+        return self._has_failed or (self._keeper is not None and not self._keeper.is_keeping)
+
     def _submit(self, work: Callable[[], None]) -> None:
         def guarded() -> None:
             try:
@@ -248,6 +284,29 @@ class ChatArchive:
         elif bench != self._bench:
             self._keeper.use(_record(bench, self._settings))
         self._bench = bench
+        return self._keeper
+
+    def _is_deleted(self) -> bool:
+        if self._chat_id is None or self._database is None:
+            return False
+        query = "SELECT 1 FROM chats WHERE id = ?"
+        try:
+            return self._database.connection.execute(query, (self._chat_id,)).fetchone() is None
+        except (LocalspecError, sqlite3.Error):
+            return False
+
+    def _keep_anew(self, bench: Workbench, turns: tuple[ChatTurn, ...], question: str) -> ChatKeeper:
+        """Keep as another chat what was deleted by another app while it went on here."""
+        from localspec.session.chat_record import title_of
+
+        chats, record = self._chats(), _record(bench, self._settings)
+        chat_id = chats.start(title_of(turns[0].question if turns else question), record)
+        for turn in turns:
+            chats.add_message(chat_id, "user", turn.question)
+            chats.add_message(chat_id, "assistant", turn.text, turn.figures.finish_reason)
+        self._keeper = self._make_keeper(chats, record, chat_id)
+        self._bench, self._has_failed = bench, False
+        self._tell("This chat was deleted elsewhere. It is kept again, as another one.")
         return self._keeper
 
     def _make_keeper(self, chats: Chats | None, models: Record, chat_id: int | None) -> ChatKeeper:

@@ -88,8 +88,17 @@ class ChatTalk:
         asking: Asking,
         on_load: Callable[[LoadProgress], None],
         on_snapshot: Callable[[AnswerSnapshot], None],
+        on_loaded: Callable[[], None] | None = None,
     ) -> Outcome:
-        """Return how the answer came out. Failures and cancelling are outcomes; nothing is raised."""
+        """Return how the answer came out. Failures and cancelling are outcomes; nothing is raised.
+
+        Args:
+            bench: models and settings.
+            asking: the question.
+            on_load: told how far loading is.
+            on_snapshot: told how far the answer is.
+            on_loaded: told that the models are there.
+        """
         from localspec.session.conversation import Conversation
 
         fold = AnswerFold(self._pace)
@@ -100,7 +109,7 @@ class ChatTalk:
 
         def begin() -> None:
             num_back = int(asking.is_anew) + int(self._has_loose_question)
-            self._archive.ask(bench, asking.question, num_back)
+            self._archive.ask(bench, asking.question, num_back, asking.turns)
             self._has_loose_question = True
 
         def hear(piece: str) -> None:
@@ -117,6 +126,8 @@ class ChatTalk:
         try:
             async with self._room.occupied("answering") as engine:
                 notice = await self._prepare(engine, bench, on_load)
+                if on_loaded is not None:
+                    on_loaded()
                 if not asking.is_anew:
                     begin()
                 conversation = Conversation(

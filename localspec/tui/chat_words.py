@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 STOP_KEY = "esc stops"
 
+PREPARING = Activity("preparing the prompt", "work", key=STOP_KEY)
+"""From the end of loading until the prompt is read: its template is rendered, and split into tokens."""
+
 
 def idle_activity(bench: Workbench, state: EngineState, is_editing: bool) -> Activity:
     """Return what to say while nothing goes on here: a failure before all."""
@@ -51,7 +54,7 @@ def work_activity(live: LiveFigures) -> Activity:
     if live.num_prompt:
         fraction = live.num_read / live.num_prompt
         return Activity(f"reading the prompt, {live.num_prompt} tokens", "work", fraction, STOP_KEY)
-    return Activity("asking", "work", key=STOP_KEY)
+    return PREPARING
 
 
 def welcome_text(bench: Workbench, state: EngineState) -> str:

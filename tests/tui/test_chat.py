@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.pilot import Pilot
-from textual.widgets import Collapsible, Input, OptionList, Static
+from textual.widgets import Collapsible, Input, OptionList, Select, Static
 
 from localspec.engine.events import EmittedToken, EngineFailed, Event, GenerationStarted, RoundFinished
 from localspec.engine.requests import Configure, Generate, LoadModels, Request
 from localspec.engine.values import SamplingSettings, SpeculationSettings
 from localspec.errors import StoreError
+from localspec.paths import log_dir
+from localspec.session.conversation import Answer
 from localspec.store.chats import Chats
 from localspec.store.database import Database
 from localspec.store.values import StoredChat
@@ -32,8 +35,10 @@ from localspec.tui.widgets import chat_transcript
 from localspec.tui.widgets.chat_activity import ChatActivity
 from localspec.tui.widgets.chat_answer import ChatAnswer
 from localspec.tui.widgets.chat_panel import ChatPanel
+from localspec.tui.widgets.chat_prompt import MAX_CHARACTERS
 from localspec.tui.widgets.chat_tokens import ChatTokens
 from localspec.tui.widgets.chat_transcript import ChatQuestion, EarlierTurns
+from localspec.tui.widgets.key_line import KeyLine
 from tests.scripted_engine import EchoEngine
 
 pytestmark = pytest.mark.slow
@@ -330,6 +335,33 @@ async def test_other_settings_count_without_loading_again(app: LocalspecApp, eng
     assert sum(isinstance(request, Configure) for request in engine.requests) == 1
 
 
+async def test_escape_closes_an_open_list_and_keeps_the_drawer(app: LocalspecApp) -> None:
+    async with opened(app, (80, 24)) as pilot:
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        app.screen.query_one("#n_max", Input).value = "7"
+        app.screen.query_one("#method", Select).focus()
+        await pilot.press("enter")
+        assert app.screen.query_one("#method", Select).expanded
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, ChatSettings) and not app.screen.query_one("#method", Select).expanded
+        assert app.screen.query_one("#n_max", Input).value == "7"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, ChatScreen)
+
+
+async def test_the_footer_offers_to_stop_only_what_goes_on(app: LocalspecApp) -> None:
+    async with opened(app, (80, 24)) as pilot:
+        shown = [key.words for key in app.screen.query_one(KeyLine).keys]
+        assert shown[:4] == ["Settings", "X-ray", "Panel", "Baseline"]
+        await ask(pilot, app, "one")
+        await pilot.press("ctrl+e")
+        await pilot.pause()
+        assert app.screen.query_one(KeyLine).keys[0].words == "Stop"
+
+
 async def test_another_context_loads_again(app: LocalspecApp, engine: EchoEngine) -> None:
     async with opened(app) as pilot:
         await ask(pilot, app, "one")
@@ -442,7 +474,8 @@ async def test_a_chat_that_could_not_be_kept_does_not_stop_the_next_one(
         with Database(services.open_database().path) as database:
             Chats(database).delete(kept().summary.id)
         await ask(pilot, broken, "three")
-        assert notices(broken).count("not kept") == 2
+        assert notices(broken).count("not kept") == 1
+        assert "deleted elsewhere" in notices(broken)
         await pilot.press("ctrl+n")
         await ask(pilot, broken, "four")
     assert [message.content.strip() for message in kept().messages] == ["four", "four"]
@@ -644,3 +677,89 @@ def _num_listed(app: LocalspecApp) -> int:
 
 def _round_text(app: LocalspecApp) -> str:
     return str(app.screen.query_one("#round", Static).content)
+
+
+async def test_a_paste_that_would_freeze_the_prompt_is_refused(app: LocalspecApp) -> None:
+    async with opened(app) as pilot:
+        prompt = screen_of(app).prompt
+        prompt.put("typed")
+        app.post_message(Paste("x" * MAX_CHARACTERS))
+        await until(pilot, lambda: "200,000 characters" in notices(app))
+        assert prompt.text == "typed"
+        app.post_message(Paste(" and pasted"))
+        await until(pilot, lambda: prompt.text == "typed and pasted")
+        assert not prompt.put("x" * (MAX_CHARACTERS + 1))
+        assert prompt.text == "typed and pasted"
+
+
+async def test_a_chat_that_another_app_deleted_is_kept_again(
+    app: LocalspecApp, database_path: Path, kept: Callable[[], StoredChat]
+) -> None:
+    async with opened(app) as pilot:
+        await ask(pilot, app, "one")
+        await until(pilot, lambda: kept().messages[-1].finish_reason == "stop")
+        with Database(database_path) as database:
+            Chats(database).delete(kept().summary.id)
+        await ask(pilot, app, "two")
+    chat = kept()
+    assert [message.content.strip() for message in chat.messages] == ["one", "one", "two", "two"]
+    assert [message.finish_reason for message in chat.messages if message.role == "assistant"] == ["stop", "stop"]
+    assert not app.is_chat_unkept()
+
+
+async def test_a_chat_deleted_amid_an_answer_is_kept_again(
+    app: LocalspecApp, database_path: Path, kept: Callable[[], StoredChat]
+) -> None:
+    async with opened(app) as pilot:
+        await ask(pilot, app, "one")
+        archive, finish = screen_of(app).archive, screen_of(app).archive.finish
+
+        def delete_before(answer: Answer) -> None:
+            with Database(database_path) as database:
+                Chats(database).delete(kept().summary.id)
+            finish(answer)
+
+        archive.finish = delete_before  # type: ignore[method-assign]
+        await ask(pilot, app, "two")
+    assert [message.content.strip() for message in kept().messages] == ["one", "one", "two", "two"]
+
+
+async def test_a_chat_that_could_not_be_kept_is_said_at_the_end(app: LocalspecApp, database_path: Path) -> None:
+    Database(database_path).close()
+    with contextlib.closing(sqlite3.connect(database_path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        async with opened(app) as pilot:
+            await ask(pilot, app, "one")
+            await pilot.press("ctrl+o")
+            await until(pilot, lambda: isinstance(app.screen, ChatList))
+            assert str(app.screen.query_one("#nothing", Static).content) == "reading …"
+            app.exit()
+        assert app.is_chat_unkept()
+
+
+async def test_a_long_failure_is_cut_and_written_to_the_log(app: LocalspecApp) -> None:
+    async with opened(app) as pilot:
+        app.show_failure(StoreError("long [/] " * 1000, "\n".join("abcdefghijkl")))
+        await until(pilot, lambda: len(app._notifications) == 1)
+        (notice,) = app._notifications
+        assert len(notice.message.splitlines()) <= 6 and len(notice.message.splitlines()[0]) <= 502
+        assert "localspec.log" in notice.message
+    assert "long [/] " * 1000 in (log_dir() / "localspec.log").read_text("utf-8")
+
+
+async def test_once_the_models_are_there_the_prompt_is_prepared(
+    app: LocalspecApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(app) as pilot:
+        told: list[str] = []
+        post = screen_of(app).post_message
+
+        def listen(message: object) -> bool:
+            if isinstance(message, ChatScreen.Progressed):
+                told.append(message.activity.text)
+            return post(message)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(screen_of(app), "post_message", listen)
+        await ask(pilot, app, "one")
+    loading = max(place for place, text in enumerate(told) if text.startswith("loading"))
+    assert told[loading + 1] == "preparing the prompt"

@@ -130,7 +130,7 @@ def test_figures_of_nothing_are_dashes_and_fit(width: int) -> None:
 
 
 def test_what_goes_on_in_words() -> None:
-    assert work_activity(LiveFigures()).text == "asking"
+    assert work_activity(LiveFigures()).text == "preparing the prompt"
     reading = work_activity(LiveFigures(num_read=5, num_prompt=20))
     assert (reading.fraction, reading.key) == (0.25, "esc stops")
     died = idle_activity(BENCH, EngineState(failure="It [/] died."), False)

@@ -25,7 +25,7 @@ from localspec.session.figures import rate_text, speed_unit
 from localspec.tui.chat_archive import ChatArchive
 from localspec.tui.chat_fold import LONG_REST, REST, SNAPSHOT_S, AnswerSnapshot, ChatTurn, Pace
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
-from localspec.tui.chat_words import idle_activity, loading_activity, welcome_text, work_activity
+from localspec.tui.chat_words import PREPARING, idle_activity, loading_activity, welcome_text, work_activity
 from localspec.tui.plain import plain
 from localspec.tui.screens.base import ModeScreen, cancel_soon
 from localspec.tui.state import EngineState, Workbench
@@ -111,6 +111,7 @@ class ChatDesk(ModeScreen):
         """Make the way to the store; nothing is opened yet."""
         services = self.host.services
         self._archive = ChatArchive(services.open_database, services.settings, self._say)
+        self.host.is_chat_unkept = self._archive.is_unkept
         self._talk = ChatTalk(self.host.room, self._archive, self._pace)
         self._show_idle()
         self.call_after_refresh(self._prepare)
@@ -195,11 +196,14 @@ class ChatDesk(ModeScreen):
         def on_snapshot(snapshot: AnswerSnapshot) -> None:
             self.post_message(self.Progressed(work_activity(snapshot.live), snapshot))
 
+        def on_loaded() -> None:
+            self.post_message(self.Progressed(PREPARING))
+
         outcome = Outcome(AnswerSnapshot())
         with suppress(asyncio.CancelledError):
             self._pace.rest = rest = await asyncio.to_thread(_rest_of, bench)
             self._panel_pace = Pace(self._clock, PANEL_S if rest == REST else 2.0 * PANEL_S)
-            outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot)
+            outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot, on_loaded)
         self.post_message(self.Ended(asking, outcome))
 
     @work(exclusive=True, group="talk", exit_on_error=False)

@@ -127,6 +127,9 @@ class ChatList(ModalScreen[int | None]):
 
     @work(exclusive=True, group="chats", exit_on_error=False)
     async def _find(self, words: str) -> None:
+        if not self._chats:
+            # A store that another program has locked is waited for.
+            self.query_one("#nothing", Static).update("reading …")
         try:
             chats = await self._archive.listed(words)
         except LocalspecError as error:

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.widgets import TextArea
 
 from localspec.session.plain_text import printable
 
 MAX_HISTORY = 200
+
+MAX_CHARACTERS = 200_000
+"""In the prompt: a line much longer is wrapped anew for a second at each key."""
 
 _NEW_LINE = frozenset({"ctrl+j", "shift+enter", "alt+enter"})
 
@@ -77,14 +80,42 @@ class ChatPrompt(TextArea, inherit_bindings=False):
 
     def remember(self, question: str) -> None:
         """Take a question into the history."""
-        if question and (not self._history or self._history[-1] != question):
+        if 0 < len(question) <= MAX_CHARACTERS and (not self._history or self._history[-1] != question):
             self._history = [*self._history[1 - MAX_HISTORY :], question]
         self._place = len(self._history)
 
-    def put(self, text: str) -> None:
-        """Put a text in place of what is there, the cursor behind it."""
+    def put(self, text: str) -> bool:
+        """Put a text in place of what is there, the cursor behind it; return False, and say so, if it is too long."""
+        if len(text) > MAX_CHARACTERS:
+            self._refuse()
+            return False
         self.load_text(printable(text))
         self.move_cursor(self.document.end)
+        return True
+
+    def _has_room(self, text: str) -> bool:
+        has_room = len(self.text) - len(self.selected_text) + len(text) <= MAX_CHARACTERS
+        if not has_room:
+            self._refuse()
+        return has_room
+
+    def _refuse(self) -> None:
+        self.notify(
+            f"That is too long: the prompt takes {MAX_CHARACTERS:,} characters. Nothing was put in.\n"
+            "A longer text belongs in a file: localspec bench --prompt FILE measures with it.",
+            severity="warning",
+            markup=False,
+        )
+
+    async def _on_paste(self, event: Paste) -> None:
+        if not self._has_room(event.text):
+            event.stop()
+            event.prevent_default()
+
+    def action_paste(self) -> None:
+        """Put in what the app has copied."""
+        if self._has_room(self.app.clipboard):
+            super().action_paste()
 
     async def _on_key(self, event: Key) -> None:
         # The base class would insert a line break at enter before any binding is asked.
