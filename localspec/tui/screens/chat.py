@@ -76,8 +76,9 @@ class ChatScreen(ChatDesk):
         """Put the last question back into the prompt."""
         if self._is_refused() or not self._turns:
             return
+        if not self.prompt.put(self._turns[-1].question):
+            return
         self._is_editing = True
-        self.prompt.put(self._turns[-1].question)
         self.prompt.focus()
         self._show_idle()
 
