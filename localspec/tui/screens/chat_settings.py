@@ -18,6 +18,7 @@ from localspec.methods import DRAFTING_SETTINGS, METHODS, WORDS, settings_read_b
 from localspec.tui.bench_text import CHOICES, FIELDS, Choice, Group, bench_from, bench_texts
 from localspec.tui.plain import plain
 from localspec.tui.state import Workbench
+from localspec.tui.widgets.choice_marks import MarkedCheckbox
 
 _TITLES: dict[Group, str] = {
     "draft": "Drafting",
@@ -42,7 +43,7 @@ class ChatSettings(ModalScreen[Workbench | None]):
 
     CSS_PATH = "chat_settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave", id="drawer.leave", tooltip="Change nothing", priority=True),
+        Binding("escape", "leave", "Leave", id="drawer.leave", tooltip="Change nothing"),
         Binding("ctrl+s", "accept", "Accept", id="drawer.accept", tooltip="From the next answer on", priority=True),
     ]
 
@@ -89,7 +90,7 @@ class ChatSettings(ModalScreen[Workbench | None]):
     def _remembering(self, is_on: bool) -> ComposeResult:
         with Horizontal(classes="row", id="row-remembers"):
             yield Label("remembers", markup=False)
-            yield Checkbox("earlier answers, too", is_on, compact=True, id="remembers")
+            yield MarkedCheckbox("earlier answers, too", is_on, compact=True, id="remembers")
         yield Static("", id="remembering", classes="muted", markup=False)
 
     def on_mount(self) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.widgets import Input, Label, RadioButton, RadioSet
+from textual.widgets import Input, Label, RadioSet
 
 from localspec.engine.values import MAX_DRAFT_TOKENS, Method, PacingKind, SpeculationSettings, Verification
 from localspec.methods import METHODS, PACINGS, VERIFICATIONS, WORDS, settings_read_by
 from localspec.tui.compare_choice import check_arm
 from localspec.tui.screens.compare_dialog import CompareDialog, decimal, field, whole_number
 from localspec.tui.state import Workbench
+from localspec.tui.widgets.choice_marks import MarkedRadio
 
 _MAX_NGRAM = 64
 _WHOLE: dict[str, tuple[str, int, int]] = {
@@ -115,4 +116,4 @@ def _radio(name: str, options: Sequence[str], value: str) -> ComposeResult:
         yield Label(name, markup=False)
         with RadioSet(compact=True):
             for option in options:
-                yield RadioButton(option, value=option == value, id=f"{name}-{option}", compact=True)
+                yield MarkedRadio(option, value=option == value, id=f"{name}-{option}", compact=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,7 +12,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from localspec.errors import LocalspecError, UsageError
+from localspec.tui.key_names import key_text
 from localspec.tui.plain import plain, plain_line
+
+if TYPE_CHECKING:
+    from localspec.tui.app import LocalspecApp
 
 Answer = TypeVar("Answer")
 
@@ -27,11 +31,18 @@ class CompareDialog(ModalScreen[Answer | None], Generic[Answer]):
         Binding("ctrl+s", "accept", "Accept", id="compare.dialog.accept", tooltip="Take it as it is", priority=True),
     ]
 
+    @property
+    def host(self) -> LocalspecApp:
+        """The app, by its own type."""
+        return cast("LocalspecApp", self.app)
+
     def compose(self) -> ComposeResult:
         """Yield the frame around the fields."""
         with VerticalScroll(classes="dialog", can_focus=False) as box:
             box.border_title = plain_line(self.HEADING)
-            box.border_subtitle = "ctrl+s accepts, esc cancels"
+            accept = key_text(self.host.key_map, "compare.dialog.accept", "ctrl+s")
+            leave = key_text(self.host.key_map, "compare.dialog.leave", "escape")
+            box.border_subtitle = plain_line(f"{accept} accepts, {leave} cancels")
             yield from self.compose_fields()
             yield Static("", classes="wrong", markup=False)
             with Horizontal(classes="buttons"):

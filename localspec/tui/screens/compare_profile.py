@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.widgets import Checkbox, Input, Label, RadioButton, RadioSet
+from textual.widgets import Checkbox, Input, Label, RadioSet, Static
 
 from localspec.store.profiles import MAX_NAME, check_name
 from localspec.tui.plain import plain_line
 from localspec.tui.screens.compare_dialog import CompareDialog, field
+from localspec.tui.widgets.choice_marks import MarkedCheckbox, MarkedRadio
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +29,27 @@ class CompareProfile(CompareDialog[ProfileWish]):
 
     HEADING = "Keep as a profile"
 
-    def __init__(self, arms: Sequence[str], best: str, name: str = "") -> None:
-        """Take the arms that have run, the one that is advised, and a name that is proposed."""
+    def __init__(self, arms: Sequence[str], best: str, name: str = "", is_usable: bool = True) -> None:
+        """Take the arms that have run, the advised one, a name that is proposed, and whether it was measured well."""
         super().__init__()
         self._arms = tuple(arms)
         self._best = best
         self._proposed = name[:MAX_NAME]
+        self._is_usable = is_usable
 
     def compose_fields(self) -> ComposeResult:
         """Yield name, arm and leave to replace."""
+        if not self._is_usable:
+            words = "This measurement is unusable: the profile keeps settings of which no gain is known."
+            yield Static(f"! {words}", classes="hint", markup=False)
         yield field("name", "name", self._proposed)
         with Horizontal(classes="field", id="profile-arms"):
             yield Label("arm", markup=False)
             with RadioSet(compact=True):
                 for arm in self._arms:
                     label = plain_line(f"{arm} (advised)" if arm == self._best else arm)
-                    yield RadioButton(label, value=arm == self._best, compact=True)
-        yield Checkbox("replace a profile of that name", id="profile-replaces", compact=True)
+                    yield MarkedRadio(label, value=arm == self._best, compact=True)
+        yield MarkedCheckbox("replace a profile of that name", id="profile-replaces", compact=True)
 
     def read(self) -> ProfileWish:
         """Return the wish."""

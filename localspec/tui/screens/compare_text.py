@@ -15,6 +15,7 @@ from localspec.session.plain_text import printable
 from localspec.tui.compare_choice import CompareChoice
 from localspec.tui.plain import plain_line
 from localspec.tui.screens.compare_dialog import CompareDialog
+from localspec.tui.widgets.choice_marks import MarkedList
 
 
 class CompareText(CompareDialog[CompareChoice]):
@@ -30,7 +31,7 @@ class CompareText(CompareDialog[CompareChoice]):
 
     def compose_fields(self) -> ComposeResult:
         """Yield the list and the entry."""
-        yield SelectionList[str](
+        yield MarkedList[str](
             *(
                 Selection(
                     plain_line(f"{workload.title} ({workload.name})"),

@@ -15,6 +15,7 @@ from localspec.tui.plain import plain_line
 from localspec.tui.screens.compare_dialog import CompareDialog, field
 from localspec.tui.state import ChosenModel
 from localspec.tui.tune_choice import TuneChoice
+from localspec.tui.widgets.choice_marks import MarkedList
 
 _OWN = "own"
 
@@ -42,7 +43,7 @@ class TuneWish(CompareDialog[TuneChoice]):
         """Yield time and two lists."""
         yield field("time, loading included", "budget", self._choice.budget)
         yield Label("texts", classes="hint", markup=False)
-        yield SelectionList[str](
+        yield MarkedList[str](
             *(
                 Selection(
                     plain_line(f"{workload.title} ({workload.name})"),
@@ -56,7 +57,7 @@ class TuneWish(CompareDialog[TuneChoice]):
         )
         yield Label("draft models that may be used", classes="hint", markup=False)
         if self._drafts:
-            yield SelectionList[int](
+            yield MarkedList[int](
                 *(
                     Selection(plain_line(draft.name), place, draft.path in self._chosen)
                     for place, draft in enumerate(self._drafts)
