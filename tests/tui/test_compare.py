@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Button, Checkbox, Input, RadioButton, Static, TextArea
+from textual.widgets import Button, Checkbox, Input, RadioButton, SelectionList, Static, TextArea
 
 from localspec.engine.events import EngineFailed, RoundFinished
 from localspec.engine.requests import Configure, Generate
@@ -20,6 +20,7 @@ from localspec.store.runs import Runs
 from localspec.tui.app import LocalspecApp
 from localspec.tui.screens.compare import CompareScreen
 from localspec.tui.screens.compare_arm import CompareArm
+from localspec.tui.screens.compare_text import CompareText
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Workbench
 from localspec.tui.widgets.compare_card import CompareCard
@@ -27,7 +28,8 @@ from localspec.tui.widgets.compare_gauge import CompareGauge
 from localspec.tui.widgets.compare_history import CompareHistory
 from localspec.tui.widgets.compare_lane import CompareLane
 from localspec.tui.widgets.compare_standing import CompareStanding
-from localspec.tui.widgets.compare_text import CompareText, last_lines
+from localspec.tui.widgets.compare_text import CompareText as LaneText
+from localspec.tui.widgets.compare_text import last_lines
 from tests.scripted_engine import ArmScript, ScriptedEngine
 
 pytestmark = pytest.mark.slow
@@ -278,6 +280,32 @@ async def test_arms_are_edited_and_checked(bench: Bench) -> None:
         assert "ngram n_max 7" in str(bench.screen.query_one("#compare-right", Button).label)
 
 
+async def test_what_is_chosen_differs_by_a_character(bench: Bench) -> None:
+    async with bench.app.run_test(size=(80, 24)) as pilot:
+        await bench.open(pilot)
+        await pilot.press("b")
+        await pilot.pause()
+        marks = {str(radio.render())[:3]: radio.value for radio in bench.app.screen.query(RadioButton)}
+        assert marks == {"(●)": True, "( )": False}
+        await pilot.press("escape", "t")
+        await bench.until(pilot, lambda: isinstance(bench.app.screen, CompareText))
+        texts = bench.app.screen.query_one(SelectionList)
+        assert {texts.render_line(y).text[:3] for y in range(texts.size.height)} == {"[x]", "[ ]"}
+
+
+async def test_a_long_result_is_scrolled_by_the_arrows(slow: Bench) -> None:
+    async with slow.app.run_test(size=(80, 24)) as pilot:
+        await slow.open(pilot)
+        await pilot.press("r")
+        await slow.until(pilot, lambda: slow.screen.is_racing)
+        assert slow.screen.check_action("tune", ()) is False
+        await slow.until(pilot, lambda: not slow.screen.is_racing)
+        card = slow.screen.query_one(CompareCard)
+        assert card.has_focus and card.max_scroll_y > 0
+        await pilot.press("down")
+        await slow.until(pilot, lambda: card.scroll_y > 0)
+
+
 async def test_two_ways_of_drafting_are_set_against_each_other(bench: Bench) -> None:
     async with bench.app.run_test(size=(140, 40)) as pilot:
         await bench.open(pilot, left=SpeculationSettings("draft", n_max=2))
@@ -319,7 +347,7 @@ async def test_hostile_text_of_a_model_stays_text_at_any_size(tmp_path: Path) ->
         await bench.open(pilot, percent=0.0, num_pairs=1)
         await pilot.press("r")
         await bench.until(pilot, lambda: bench.screen.left.num_tokens > 5)
-        shown = "\n".join(bench.screen.query(CompareLane).first().query_one(CompareText)._lines)
+        shown = "\n".join(bench.screen.query(CompareLane).first().query_one(LaneText)._lines)
         assert "[/]" in shown and "\x1b" not in shown and "\u202e" not in shown
         for size in ((60, 20), (100, 24), (160, 50), (40, 12), (80, 24)):
             await pilot.resize_terminal(*size)

@@ -32,6 +32,7 @@ from localspec.tui.screens.runs_changes import RunsChanges
 from localspec.tui.screens.runs_export import RunsExport
 from localspec.tui.screens.runs_prompt import RunsPrompt
 from localspec.tui.services import AppServices
+from localspec.tui.widgets.key_line import KeyLine
 from localspec.tui.widgets.line_chart import LineChart
 from localspec.tui.widgets.runs_details import RunsDetails
 from localspec.tui.widgets.runs_progress import RunsProgress
@@ -169,6 +170,8 @@ async def test_details_follow_the_cursor_and_open_in_full(app: LocalspecApp, dat
         await pilot.press("enter")
         assert screen.query_one(RunsDetails).has_focus
         assert not screen.run_list.display
+        await pilot.pause()
+        assert screen.query_one(KeyLine).keys[0].words == "Back"
         await pilot.press("escape")
         assert screen.run_list.display and screen.run_list.table.has_focus
 

@@ -23,6 +23,7 @@ from localspec.engine.values import SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.plain_text import one_line
 from localspec.tui.compare_choice import MAX_PAIRS, CompareChoice, arm_words, arms_of, obstacle, rival, text_words
+from localspec.tui.key_names import key_text
 from localspec.tui.plain import plain
 from localspec.tui.race import LaneSnapshot, RaceSnapshot
 from localspec.tui.result_card import ResultCard
@@ -69,7 +70,7 @@ class CompareScreen(ModeScreen):
         Binding("a", "edit_arm('left')", "Arm A", id="compare.left", tooltip="How the left arm drafts"),
         Binding("b", "edit_arm('right')", "Arm B", id="compare.right", tooltip="How the right arm drafts"),
         Binding("e", "edit_extent", "Extent", id="compare.extent", tooltip="Tokens, pairs and how exact"),
-        Binding("u", "app.tune", "Tune", id="compare.tune", tooltip="Search the best settings within a time"),
+        Binding("u", "tune", "Tune", id="compare.tune", tooltip="Search the best settings within a time"),
         Binding(
             "p", "keep_profile", "Profile", id="compare.profile", tooltip="Keep an arm of this result as a profile"
         ),
@@ -164,12 +165,16 @@ class CompareScreen(ModeScreen):
         elif self.engine_state.busy:
             self.remark = f"The engine is busy: {self.engine_state.busy}."
         elif self.card is None:
-            self.remark = "r races A and B on these texts, one after the other."
+            self.remark = f"{self._key('run', 'r')} races A and B on these texts, one after the other."
         else:
-            self.remark = "r races again, p keeps an arm of this result as a profile."
+            again, keep = self._key("run", "r"), self._key("profile", "p")
+            self.remark = f"{again} races again, {keep} keeps an arm of this result as a profile."
         if self.card is None and not any(lane.num_tokens for lane in self.race.lanes):
             titles = [arm_words(arm) for arm in arms_of(self.choice, self.workbench)]
             self.left, self.right = (LaneSnapshot(title=title) for title in titles)
+
+    def _key(self, name: str, usual: str) -> str:
+        return key_text(self.host.key_map, f"compare.{name}", usual)
 
     def action_run_or_stop(self) -> None:
         """Do what the button says."""
@@ -197,13 +202,17 @@ class CompareScreen(ModeScreen):
             self.is_stopping = True
             cancel_soon(self._worker)
 
+    async def action_tune(self) -> None:
+        """Go to the search for the best settings."""
+        await self.host.action_tune()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what can be done now."""
         if action == "stop":
             return self.is_racing
         if action == "keep_profile":
             return self.card is not None and self.card.run_id is not None
-        return not self.is_racing if action in ("run", "edit_text", "edit_arm", "edit_extent") else True
+        return not self.is_racing if action in ("run", "edit_text", "edit_arm", "edit_extent", "tune") else True
 
     @work(exclusive=True, group="compare", exit_on_error=False)
     async def _compare(self, choice: CompareChoice, bench: Workbench) -> None:
@@ -240,6 +249,13 @@ class CompareScreen(ModeScreen):
         self._cards = [card, *self._cards][:_MOST_CARDS]
         self.card = card
         self.query_one(CompareHistory).show(self._cards)
+        self.call_after_refresh(self._focus_card)
+
+    def _focus_card(self) -> None:
+        """Let the arrows scroll a result that is longer than its place, unless the history is being looked through."""
+        card = self.query_one(CompareCard)
+        if card.max_scroll_y > 0 and not isinstance(self.focused, OptionList):
+            card.focus(scroll_visible=False)
 
     def _say(self, text: str) -> None:
         self.notify(str(plain(text)), markup=False)
@@ -305,7 +321,7 @@ class CompareScreen(ModeScreen):
             if wish is not None:
                 self._keep_profile(run_id, wish)
 
-        self.app.push_screen(CompareProfile(card.arms, card.best), take)
+        self.app.push_screen(CompareProfile(card.arms, card.best, is_usable=card.tone != "unusable"), take)
 
     @work(group="compare-profile", exit_on_error=False)
     async def _keep_profile(self, run_id: int, wish: ProfileWish) -> None:

@@ -10,6 +10,7 @@ from textual import on, work
 from textual.content import Content
 
 from localspec.errors import LocalspecError, UsageError
+from localspec.tui.key_names import key_text
 from localspec.tui.plain import plain_line
 from localspec.tui.runs.bench import bench_of
 from localspec.tui.runs.files import repo_finder, write_export, write_report
@@ -88,7 +89,8 @@ class RunsErrands(RunsBase):
         finally:
             self.show_progress("")
         self.refresh_bindings()
-        self.say(f"Written to {self.report}\nPress o to open it in the browser.")
+        key = key_text(self.host.key_map, "runs.open", "o")
+        self.say(f"Written to {self.report}\n{key} on the Runs screen opens it in the browser.")
 
     @work(exclusive=True, group="browser", exit_on_error=False)
     async def _open_report(self) -> None:
@@ -138,7 +140,8 @@ class RunsErrands(RunsBase):
             self.host.show_failure(UsageError(error.message, hint))
             return
         self.reload()
-        self.say(f"Saved as the profile {profile.name}. Press v for the profiles.")
+        key = key_text(self.host.key_map, "runs.switch", "v")
+        self.say(f"Saved as the profile {profile.name}. {key} on the Runs screen shows the profiles.")
 
     @work(exclusive=True, group="errand", exit_on_error=False)
     async def _delete(self, runs: tuple[RunSummary, ...]) -> None:

@@ -40,6 +40,7 @@ class RunsDetails(VerticalScroll):
     """A run from its verdicts down to its receipt."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "screen.back", "Back", id="runs.leave_details", tooltip="Back to the list, or stop"),
         Binding("g,home", "scroll_home", "Top", id="runs.top", tooltip="To the top", show=False),
         Binding("G,end", "scroll_end", "End", id="runs.end", tooltip="To the end", show=False),
         Binding("j", "scroll_down", "Down", id="runs.down", tooltip="A line down", show=False),
