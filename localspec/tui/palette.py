@@ -9,16 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from textual.actions import parse
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.style import Style
+from textual.theme import ThemeProvider
 from textual.widget import Widget
 
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
 from localspec.methods import WORDS, needs_draft
+from localspec.tui.configured import AUTO
 from localspec.tui.key_names import key_text
 from localspec.tui.plain import MUTED, plain_line
 
@@ -126,7 +128,7 @@ class AppCommands(Provider):
         yield Command("Prepare the demo", "Embedded models; no download", host.prepare_demo, id="models.demo")
         yield Command("Settings", "Everything in settings.toml", host.action_settings, id="app.settings")
         yield Command("Keys", "Give other keys to what they do", self._show_keys)
-        yield Command("Theme", "Colours; the choice is kept", host.action_change_theme)
+        yield Command("Theme", "Colours; the choice is kept", self._choose_theme)
         yield Command("Welcome", "Three ways to begin", host.action_welcome)
         yield Command("Keys of this screen", "Help", host.action_help, id="app.help")
         yield Command("Quit localspec", "And end its engine", host.action_quit, id="app.quit")
@@ -186,12 +188,30 @@ class AppCommands(Provider):
         if action:
             await self.host.run_action(action, self.host.screen)
 
+    def _choose_theme(self) -> None:
+        self.host.push_screen(CommandPalette(providers=[Themes], placeholder="Search for themes…"))
+
     def _draft_by(self, method: Method) -> None:
         bench = self.host.workbench
         if needs_draft((method,)) and bench.draft is None:
             self.host.show_failure(UsageError("No draft model is chosen.", "Choose one on the Models screen (F2)."))
             return
         self.host.workbench = replace(bench, speculation=replace(bench.speculation, method=method))
+
+
+class Themes(ThemeProvider):
+    """All themes, and the one that follows the terminal."""
+
+    @property
+    def commands(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return names with what chooses them."""
+        return [(AUTO, self._follow_terminal), *super().commands]
+
+    def _follow_terminal(self) -> None:
+        host = cast("LocalspecApp", self.app)
+        host.show_theme(AUTO)
+        if host.services.memory_file is not None:
+            host.write_theme(AUTO)
 
 
 def _look(settings: Settings) -> tuple[tuple[FoundModel, ...], tuple[KeyedAction, ...]]:

@@ -170,7 +170,7 @@ async def test_a_wrong_value_is_refused_in_words(app: LocalspecApp, tmp_path: Pa
         await pilot.pause()
         assert isinstance(app.screen, SettingsScreen)
         assert "[/]" in str(app.screen.query_one("#settings-refusal", Static).content)
-        await pilot.press("escape")
+        await pilot.press("escape", "escape")
         await pilot.pause()
         assert not isinstance(app.screen, SettingsScreen)
     assert not file.exists()
@@ -193,6 +193,9 @@ async def test_a_theme_shows_at_once_and_is_kept_when_saved(app: LocalspecApp, t
         app.screen.query_one("#app-theme", Select).value = "textual-light"
         await pilot.pause()
         assert app.theme == "textual-light"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "is not saved" in str(app.screen.query_one("#settings-refusal", Static).content)
         await pilot.press("escape")
         await pilot.pause()
         assert app.theme == "textual-dark"

@@ -20,6 +20,7 @@ from localspec.paths import settings_file
 from localspec.session.plain_text import one_line
 from localspec.session.settings_file import Value, change_settings, overridden_settings
 from localspec.tui.configured import AUTO
+from localspec.tui.key_names import key_text
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.settings_fields import UNSET, Key, SettingField, setting_changes, setting_fields, setting_texts
 from localspec.tui.settings_words import TITLES
@@ -52,6 +53,8 @@ class SettingsScreen(ModalScreen[None]):
         self._path = path or settings_file()
         self._overridden = overridden_settings()
         self._texts: dict[Key, str] = {}
+        self._is_warned = False
+        """Whether it was said that what is written would be lost."""
 
     @property
     def host(self) -> LocalspecApp:
@@ -76,9 +79,13 @@ class SettingsScreen(ModalScreen[None]):
             yield Static("", id="settings-words", classes="muted", markup=False)
             yield Static("", id="settings-refusal", markup=False)
             with Horizontal(id="settings-buttons"):
-                yield Button(Content("Save"), id="save", variant="primary", compact=True)
-                yield Button(Content("Keys …"), id="keys", compact=True)
-                yield Button(Content("Leave"), id="leave", compact=True)
+                save, keys = self._key("save", "ctrl+s"), self._key("keys", "ctrl+t")
+                yield Button(Content(f"Save ({save})"), id="save", variant="primary", compact=True)
+                yield Button(Content(f"Keys … ({keys})"), id="keys", compact=True)
+                yield Button(Content(f"Leave ({self._key('leave', 'escape')})"), id="leave", compact=True)
+
+    def _key(self, name: str, usual: str) -> str:
+        return key_text(self.host.key_map, f"settings.{name}", usual)
 
     def _row(self, field: SettingField) -> ComposeResult:
         variable = self._overridden.get(field.key)
@@ -124,12 +131,20 @@ class SettingsScreen(ModalScreen[None]):
         if isinstance(event.value, str):
             self.host.show_theme(event.value)
 
+    def _changes(self) -> dict[Key, Value]:
+        changes = setting_changes({key: _empty(text) for key, text in self._texts.items()}, self.written())
+        return {key: value for key, value in changes.items() if not (value is None and self._texts[key] == UNSET)}
+
+    def _refuse(self, text: str) -> None:
+        refusal = self.query_one("#settings-refusal", Static)
+        refusal.update(plain(f"! {text}"))
+        refusal.add_class("-shown")
+
     @on(Input.Submitted)
     @on(Button.Pressed, "#save")
     def action_save(self) -> None:
         """Write what has changed, if it can be."""
-        changes = setting_changes({key: _empty(text) for key, text in self._texts.items()}, self.written())
-        changes = {key: value for key, value in changes.items() if not (value is None and self._texts[key] == UNSET)}
+        changes = self._changes()
         if changes:
             self.save(changes)
         else:
@@ -141,9 +156,7 @@ class SettingsScreen(ModalScreen[None]):
         try:
             settings = await asyncio.to_thread(change_settings, self._path, changes)
         except LocalspecError as error:
-            refusal = self.query_one("#settings-refusal", Static)
-            refusal.update(plain(f"! {error.message} {error.hint}"))
-            refusal.add_class("-shown")
+            self._refuse(f"{error.message} {error.hint}")
             return
         is_elsewhere = settings.models != self.host.services.settings.models
         self.host.take_settings(settings)
@@ -158,9 +171,18 @@ class SettingsScreen(ModalScreen[None]):
 
         self.app.push_screen(KeysScreen(self._path))
 
-    @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
-        """Change nothing."""
+        """Change nothing; where something was written, only when asked twice."""
+        if self._is_warned or not self._changes():
+            self.leave()
+            return
+        self._is_warned = True
+        save, leave = self._key("save", "ctrl+s"), self._key("leave", "escape")
+        self._refuse(f"What you changed is not saved: {save} saves it, {leave} again leaves without.")
+
+    @on(Button.Pressed, "#leave")
+    def leave(self) -> None:
+        """Go, with the theme that is kept."""
         self.host.show_theme(self.host.services.settings.app.theme)
         self.dismiss(None)
 
