@@ -70,6 +70,17 @@ def experts_words(knobs: FitKnobs, answer: FitAnswer | None) -> str:
     return "auto: in host memory" if moved else "auto: with their layers"
 
 
+def reserve_words(knobs: FitKnobs, answer: FitAnswer | None) -> str:
+    """Return what is kept free of each device: less than what was asked for of one that is small."""
+    asked = bytes_text(knobs.reserve_bytes)
+    if answer is None or answer.knobs.reserve_bytes != knobs.reserve_bytes:
+        return f"{asked} on each device"
+    kept = [bytes_text(row.reserve_bytes) for row in answer.plan.devices]
+    if all(text == asked for text in kept):
+        return f"{asked} on each device"
+    return ", ".join(f"{text} on {one_line(row.name)}" for text, row in zip(kept, answer.plan.devices, strict=True))
+
+
 def is_for_loaded(answer: FitAnswer, loaded: ModelsLoaded) -> bool:
     """Say whether a plan is for the models that are loaded, with the contexts that they have."""
     knobs, plan = answer.knobs, answer.plan

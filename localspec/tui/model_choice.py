@@ -30,6 +30,11 @@ class Chosen:
     """What was chosen, and what is to be known of it."""
     is_doubtful: bool = False
 
+    @property
+    def is_dear(self) -> bool:
+        """Whether the draft was called too dear."""
+        return "too dear" in self.words
+
     def applied_to(self, bench: Workbench) -> Workbench:
         """Return the workbench with the choice made."""
         speculation = replace(bench.speculation, method=self.method)

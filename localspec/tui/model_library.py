@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localspec.errors import LocalspecError
+from localspec.session.figures import percent_text
 
 if TYPE_CHECKING:
     from localspec.catalog.curated import CuratedList
@@ -108,7 +109,7 @@ async def find_drafts(
             curated=curated.pairs,
             local=library.entries,
             hub=hub,
-            on_progress=lambda text, fraction: publish(Drafts(name, activity=f"{text}, {fraction:.0%}")),
+            on_progress=lambda text, fraction: publish(Drafts(name, activity=f"{text}, {percent_text(fraction)}")),
             on_note=notes.append,
         )
     except LocalspecError as error:

@@ -18,9 +18,11 @@ from textual.worker import Worker, WorkerState
 
 from localspec.errors import LocalspecError
 from localspec.session.loading import reserve_bytes
+from localspec.session.plain_text import one_line
 from localspec.tui.fit_knobs import FitKnobs, applied, knobs_of
 from localspec.tui.fit_planner import FitAnswer, FitPlanner, offered_knobs
 from localspec.tui.fit_words import use_text, verdict_text
+from localspec.tui.key_names import key_text
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.screens.base import ModeScreen
 from localspec.tui.state import ChosenModel, EngineState, Workbench
@@ -348,7 +350,16 @@ class FitScreen(ModeScreen):
             self._turned = ""
             self._past = [*self._past[-MAX_PAST:], self.knobs]
             self.host.workbench = applied(self.workbench, self.knobs, answer.plan)
-            self.notify("Applied: the next load takes the models like this.", markup=False)
+            self.notify(str(plain(self._applied_words(self.knobs))), markup=False)
+
+    def _applied_words(self, knobs: FitKnobs) -> str:
+        load, chat = key_text(self.host.key_map, "chat.load", "ctrl+k"), key_text(self.host.key_map, "mode.chat", "f4")
+        words = f"Applied: the next load takes the models like this; {load} in the chat ({chat}) loads now."
+        if self.engine_state.loaded is not None:
+            words += " What is loaded stays as it is until then."
+        if knobs.machine.devices:
+            words += f" It was planned for {one_line(knobs.machine.title)}, which is not this machine."
+        return words
 
     def action_measure(self) -> None:
         """Make the plan anew, with what is free now."""

@@ -14,8 +14,9 @@ from textual.reactive import var
 
 from localspec.errors import LocalspecError, UsageError
 from localspec.methods import needs_draft
-from localspec.session.figures import bytes_text
+from localspec.session.figures import bytes_text, percent_text
 from localspec.tui.download_queue import Transfer, offer_of_partial
+from localspec.tui.key_names import key_text
 from localspec.tui.model_choice import Chosen
 from localspec.tui.model_library import Library
 from localspec.tui.model_rows import ModelRow
@@ -51,8 +52,11 @@ class ModelsStock(ModeScreen):
     def take(self, chosen: Chosen) -> None:
         """Put a choice on the workbench, and say so."""
         self.host.workbench = chosen.applied_to(self.host.workbench)
+        words = chosen.words
+        if chosen.is_dear:
+            words += f" {key_text(self.host.key_map, 'app.compare', 'ctrl+g')} measures whether it pays."
         self.notify(
-            str(plain_line(chosen.words)),
+            str(plain_line(words)),
             severity="warning" if chosen.is_doubtful else "information",
             markup=False,
         )
@@ -199,7 +203,7 @@ class ModelsStock(ModeScreen):
         from localspec.session.demo import prepare_demo_models
 
         def on_progress(step: PreparationProgress) -> None:
-            share = f", {step.num_done / step.num_total:.0%}" if step.num_total else ""
+            share = f", {percent_text(step.num_done / step.num_total)}" if step.num_total else ""
             self.activity = f"making {step.title} (once){share}"
 
         self.activity = "preparing the demo models"

@@ -12,11 +12,10 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from localspec.session.figures import bytes_text
 from localspec.tui.fit_knobs import NO_DRAFT, FitKnobs
 from localspec.tui.fit_planner import FitAnswer
 from localspec.tui.fit_turns import Around, Question, doubled_context, question, stepped
-from localspec.tui.fit_words import draft_context_words, experts_words, kv_words, layers_words
+from localspec.tui.fit_words import draft_context_words, experts_words, kv_words, layers_words, reserve_words
 from localspec.tui.state import ChosenModel
 from localspec.tui.widgets.fit_context import ContextScale, FitContext
 from localspec.tui.widgets.fit_knob import FitKnob
@@ -108,7 +107,7 @@ class FitPanel(VerticalScroll, can_focus=False):
             "draft-layers": layers_words(knobs, "draft", same_target),
             "draft-context": draft_context_words(knobs),
             "experts": experts_words(knobs, same_target),
-            "reserve": f"{bytes_text(knobs.reserve_bytes)} on each device",
+            "reserve": reserve_words(knobs, same_target),
             "machine": knobs.machine.title,
         }
         has_gpu = same_target is None or same_target.has_gpu
