@@ -59,15 +59,15 @@ async def test_faster() -> None:
     assert text.startswith("Faster here: 2.88x (2.88 to 2.88) with draft n_max 4. ")
     # 40 tokens in ten rounds of a verification and 4 draft steps of a tenth of a plain one, 3 steps in the last:
     # 13.9 plain steps; 30 of 39 accepted, 0.39 of 3.9 needed; 3.9 of 13.9 for drafting.
-    assert "took 1.39 plain steps and gave 4.00 tokens (acceptance 77%; 10% would break even)" in text
-    assert "28% of the time went into drafting" in text
+    assert "took 1.39 plain steps and gave 4.00 tokens (acceptance 77 %; 10 % would break even)" in text
+    assert "28 % of the time went into drafting" in text
 
 
 async def test_slower_says_leave_it_off() -> None:
     text = await sentence(SLOW)
     assert text.startswith("Slower here: 0.30x")
     assert "leave it off" in text
-    assert "acceptance 0%; 63% would break even" in text
+    assert "acceptance 0 %; 63 % would break even" in text
     assert "Faster" not in text
 
 
@@ -83,7 +83,7 @@ async def test_no_clear_difference() -> None:
 async def test_one_pair_claims_nothing() -> None:
     text = await sentence(FAST, num_pairs=1)
     assert text.startswith("With draft n_max 4, 2.88x in a single pair: too little to judge. A round with drafts took")
-    assert "break even" not in text and "acceptance 77%)" in text
+    assert "break even" not in text and "acceptance 77 %)" in text
 
 
 async def test_one_pair_does_not_say_what_would_pay() -> None:
