@@ -14,6 +14,7 @@ from localspec.errors import LocalspecError
 from localspec.metrics.thinking import split_thinking
 from localspec.tui.chat_talk import Asking, messages_of
 from localspec.tui.chat_words import turns_from
+from localspec.tui.key_names import key_text
 from localspec.tui.screens.chat_desk import ChatDesk
 from localspec.tui.state import Workbench
 from localspec.tui.widgets.chat_activity import Activity
@@ -31,21 +32,37 @@ class ChatScreen(ChatDesk):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-normal"), (110, "-wide"), (150, "-broad")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop", tooltip="Stop the answer, and keep what came"),
+        Binding("ctrl+s", "settings", "Settings", id="chat.settings", tooltip="How to draft and sample"),
+        Binding("ctrl+t", "xray", "X-ray", id="chat.xray", tooltip="Where each token came from"),
+        Binding("ctrl+l", "panel", "Panel", id="chat.panel", tooltip="Show or hide the live panel"),
+        Binding("ctrl+b", "probe", "Baseline", id="chat.probe", tooltip="Measure a short answer off and on"),
         Binding("ctrl+r", "regenerate", "Again", id="chat.again", tooltip="Answer again, with another seed"),
         Binding("ctrl+e", "edit_last", "Edit", id="chat.edit", tooltip="Change the last question"),
         Binding("ctrl+y", "copy", "Copy", id="chat.copy", tooltip="Copy the last answer"),
         Binding("ctrl+n", "new_chat", "New", id="chat.new", tooltip="Begin another chat"),
         Binding("ctrl+o", "chats", "Chats", id="chat.list", tooltip="Find a kept chat, and go on with it"),
-        Binding("ctrl+s", "settings", "Settings", id="chat.settings", tooltip="How to draft and sample"),
-        Binding("ctrl+t", "xray", "X-ray", id="chat.xray", tooltip="Where each token came from"),
-        Binding("ctrl+l", "panel", "Panel", id="chat.panel", tooltip="Show or hide the live panel"),
-        Binding("ctrl+b", "probe", "Baseline", id="chat.probe", tooltip="Measure a short answer off and on"),
         Binding("ctrl+k", "load", "Load", id="chat.load", tooltip="Load the models, anew if they died"),
         Binding("f7", "save", "Save", id="chat.save", tooltip="Write the chat to a Markdown file"),
         Binding("f8", "copy_code", "Copy code", id="chat.copy_code", tooltip="Copy the last code block", show=False),
         Binding("pageup", "page(-1)", "Up", id="chat.up", tooltip="Read further up", show=False),
         Binding("pagedown", "page(1)", "Down", id="chat.down", tooltip="Read further down", show=False),
     ]
+
+    _is_stop_offered = False
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to stop only what goes on."""
+        return self._can_stop if action == "stop" else True
+
+    @property
+    def _can_stop(self) -> bool:
+        return self.is_working or self.prompt.is_sent or self._is_editing
+
+    def _show(self, activity: Activity) -> None:
+        super()._show(activity)
+        if self._can_stop != self._is_stop_offered:
+            self._is_stop_offered = self._can_stop
+            self.refresh_bindings()
 
     @on(ChatPrompt.Sent)
     async def _send(self, event: ChatPrompt.Sent) -> None:
@@ -69,7 +86,8 @@ class ChatScreen(ChatDesk):
             return
         last = self._turns[-1]
         if self.workbench.sampling.temperature == 0.0:
-            self._say("At temperature 0 the same answer comes again; ctrl+s changes that.")
+            key = key_text(self.host.key_map, "chat.settings", "ctrl+s")
+            self._say(f"At temperature 0 the same answer comes again; {key} changes that.")
         await self._begin(Asking(last.question, self._turns[:-1], is_anew=True, attempt=last.attempt + 1))
 
     def action_edit_last(self) -> None:

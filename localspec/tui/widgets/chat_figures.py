@@ -75,7 +75,7 @@ def figure_lines(live: LiveFigures, baseline: Baseline | None, state: EngineStat
     if baseline is not None:
         lines.append(_row("", f"{DASH if speedup is None else f'{speedup:.2f}x'}, {one_line(baseline.source)}"))
     lines += [
-        _row("first text", milliseconds_text(latency.ttft_s)),
+        _row("TTFT", milliseconds_text(latency.ttft_s)),
         _row("prefill", speed_text(latency.prefill_tps)),
         Content(""),
         _row("acceptance", f"{percent_text(stats.acceptance_rate)}{_of(stats)}"),
