@@ -162,7 +162,7 @@ async def test_help_is_made_of_the_bindings(app: LocalspecApp) -> None:
         screen = app.screen
         assert isinstance(screen, HelpScreen)
         text = "\n".join(str(part.content) for part in screen.query(Static))
-        assert "Stop the answer, and keep what came" in text
+        assert "Answer again, with another seed" in text
         assert "End localspec and its engine" in text
         await pilot.press("f1")
         await pilot.pause()
