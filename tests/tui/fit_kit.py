@@ -66,7 +66,7 @@ class MeasuringEngine(ScriptedEngine):
         return None
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     """Wait until something holds, and fail if it does not in time."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -464,13 +464,10 @@ class TestLayout:
                 app.screen.query_one("#context").focus()
                 await pilot.pause()
                 app.screen.query_one("#fit-body").scroll_home(animate=False)
-                await pilot.pause()
-                text = screen_text(app)
-                assert "T target weights" in text and "K target KV" in text, size
+                await until(lambda: all(words in screen_text(app) for words in ("T target weights", "K target KV")))
                 assert app.screen.query_one(FitBars).size.width >= size[0] - 6
                 app.screen.query_one("#machine").focus(scroll_visible=True)
-                await pilot.pause(0.3)
-                assert "this machine" in screen_text(app), size
+                await until(lambda: "this machine" in screen_text(app))
 
     async def test_at_80_by_24_nothing_of_the_page_scrolls(self, app: LocalspecApp) -> None:
         async with app.run_test(size=(80, 24)) as pilot:

@@ -31,6 +31,7 @@ from localspec.tui.widgets.models_drafts import ModelsDrafts, candidate_content
 from localspec.tui.widgets.models_table import ModelsTable
 from tests.candidate_kit import engine, entry, facts
 from tests.scripted_engine import ScriptedEngine
+from tests.tui.waiting import quiet, until
 
 pytestmark = pytest.mark.slow
 
@@ -81,13 +82,13 @@ async def settled(pilot: Pilot[int], *, drafts: bool = False) -> ModelsScreen:
     """Wait until the library is read, and if wished until the drafts are looked for."""
     screen = pilot.app.screen
     assert isinstance(screen, ModelsScreen)
-    for _ in range(200):
-        is_done = not drafts or (screen.drafts.target and not screen.drafts.activity and screen.drafts.candidates)
-        if not screen.library.activity and is_done:
-            break
-        await pilot.pause(0.02)
-    await pilot.pause()
-    assert not screen.library.activity
+
+    def has_drafts() -> bool:
+        # Those of the model under the cursor, and not of the one where it began.
+        is_its = screen.current is not None and screen.drafts.target == screen.current.entry.found.name
+        return is_its and not screen.drafts.activity and bool(screen.drafts.candidates)
+
+    await until(pilot, lambda: not screen.library.activity and (not drafts or has_drafts()))
     return screen
 
 
@@ -140,17 +141,17 @@ async def test_enter_chooses_a_target_and_d_a_draft_that_is_a_pair(make_app: Mad
         screen = await settled(pilot)
         go_to(screen, BIG)
         await pilot.press("enter")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.target == ChosenModel(BIG, models / f"{BIG}.gguf")
         go_to(screen, SMALL)
         await pilot.press("d")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.draft == ChosenModel(SMALL, models / f"{SMALL}.gguf")
         assert app.workbench.speculation.method == "draft"
         table = screen.query_one(ModelsTable)
         assert (str(table.get_cell(BIG, "mark")), str(table.get_cell(SMALL, "mark"))) == ("T", "D")
         await pilot.press("d")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.draft is None and app.workbench.speculation.method == "off"
 
 
@@ -161,11 +162,11 @@ async def test_no_pair_is_refused_with_its_reason_and_D_insists(make_app: Made, 
         app.workbench = Workbench(target=ChosenModel(BIG, models / f"{BIG}.gguf"))
         go_to(screen, EVIL)
         await pilot.press("d")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.draft is None
         assert "cannot draft for" in toasts(app) and "[/b] in the draft" in toasts(app)
         await pilot.press("D")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.draft is not None and app.workbench.draft.name == EVIL
 
 
@@ -176,7 +177,7 @@ async def test_a_new_target_lets_go_a_draft_that_is_no_pair_with_it(make_app: Ma
         app.workbench = Workbench(draft=ChosenModel(EVIL, models / f"{EVIL}.gguf"))
         go_to(screen, BIG)
         await pilot.press("t")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.target is not None and app.workbench.draft is None
         assert "is let go" in toasts(app)
 
@@ -186,7 +187,7 @@ async def test_a_draft_without_a_target_says_what_to_do(make_app: Made, models: 
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pilot.press("d")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.draft is None and "Choose one with t" in toasts(app)
 
 
@@ -207,11 +208,11 @@ async def test_a_draft_on_a_slower_device_than_the_target_is_warned_of(
         app.workbench = Workbench(target=target, draft_context=ContextSettings(n_gpu_layers=0))
         go_to(screen, SMALL)
         await pilot.press("d")
-        await pilot.pause(0.1)
+        await quiet(pilot)
         assert asked[-1][1:] == (target.path, models / f"{SMALL}.gguf", ContextSettings(), app.workbench.draft_context)
         assert "The draft would run on the processor." in toasts(app)
         await pilot.press("d")
-        await pilot.pause(0.1)
+        await quiet(pilot)
         assert len(asked) == 1, "without a draft there is nothing to ask"
 
 
@@ -228,7 +229,7 @@ async def test_candidates_come_with_verdict_cost_and_refusal_and_enter_takes_one
         drafts.focus()
         drafts.highlighted = [one.label for one in screen.drafts.candidates].index(SMALL)
         await pilot.press("enter")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert app.workbench.target is not None and app.workbench.target.name == BIG
         assert app.workbench.draft is not None and app.workbench.draft.name == SMALL
 
@@ -240,11 +241,11 @@ async def test_the_hub_out_of_reach_says_so_and_local_candidates_stay(make_app: 
         go_to(screen, BIG)
         await settled(pilot, drafts=True)
         await pilot.press("p")
-        await pilot.pause(0.1)
+        await quiet(pilot)
         assert "There is no network." in toasts(app)
         assert [one.label for one in screen.drafts.candidates if one.source == "local"]
         await pilot.press("h", *"qwen3", "enter")
-        await pilot.pause(0.1)
+        await until(pilot, lambda: isinstance(app.screen, HubScreen) and app.screen.browsing.failure)
         hub = app.screen
         assert isinstance(hub, HubScreen) and hub.browsing.failure == "There is no network."
         await pilot.press("escape")
@@ -259,15 +260,14 @@ async def test_removal_asks_first_and_clears_the_workbench(make_app: Made, model
         app.workbench = Workbench(target=ChosenModel(BIG, models / f"{BIG}.gguf"))
         go_to(screen, BIG)
         await pilot.press("x")
-        await pilot.pause(0.05)
-        assert isinstance(app.screen, ModelsQuestion)
+        await until(pilot, lambda: isinstance(app.screen, ModelsQuestion))
         await pilot.press("enter")
-        await pilot.pause(0.05)
+        await quiet(pilot)
         assert (models / f"{BIG}.gguf").exists() and app.workbench.target is not None
         await pilot.press("x")
-        await pilot.pause(0.05)
+        await until(pilot, lambda: isinstance(app.screen, ModelsQuestion))
         await pilot.press("y")
-        await pilot.pause(0.1)
+        await quiet(pilot)
         await settled(pilot)
         assert not (models / f"{BIG}.gguf").exists() and app.workbench.target is None
         assert screen.table.row_count == 2
@@ -281,9 +281,9 @@ async def test_a_file_of_the_user_is_not_removed(make_app: Made, models: Path, t
         screen = await settled(pilot)
         go_to(screen, "elsewhere")
         await pilot.press("x")
-        await pilot.pause(0.05)
+        await until(pilot, lambda: isinstance(app.screen, ModelsQuestion))
         await pilot.press("y")
-        await pilot.pause(0.1)
+        await quiet(pilot)
         assert (tmp_path / "mine.gguf").exists()
 
 
@@ -302,10 +302,7 @@ async def test_g_prepares_the_demo_and_chooses_its_models(
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pilot.press("g")
-        for _ in range(100):
-            await pilot.pause(0.02)
-            if app.workbench.target is not None:
-                break
+        await until(pilot, lambda: app.workbench.target is not None)
         await settled(pilot)
         assert app.workbench.target is not None and app.workbench.draft is not None
         assert app.workbench.speculation.method == "draft"
@@ -324,7 +321,7 @@ async def test_a_missing_demo_says_why(make_app: Made, folder: Path, monkeypatch
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await settled(pilot)
         await pilot.press("g")
-        await pilot.pause(0.1)
+        await quiet(pilot)
         assert "[/] is not installed" in toasts(app) and not screen.activity
 
 
