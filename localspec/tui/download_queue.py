@@ -88,6 +88,14 @@ class DownloadQueue:
             if self._fetching is not None and self._fetching[0] == key:
                 self._fetching[1].cancel()
 
+    def pause_all(self) -> bool:
+        """Stop fetching, and return whether anything was being fetched or about to be; what has come is kept."""
+        going = [item for item in self._items.values() if item.status in ("queued", "running")]
+        # The running one last: the next would begin in its place.
+        for item in sorted(going, key=lambda item: item.status == "running"):
+            self.pause(item.key)
+        return bool(going)
+
     def resume(self, key: int) -> None:
         """Queue something again that was paused, that failed, or that is done and may have been removed since."""
         item = self._items.get(key)

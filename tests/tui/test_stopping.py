@@ -12,6 +12,7 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
+from localspec.catalog.hub.values import Offer, RepoFile, RepoListing
 from localspec.engine.events import Event, PrefillProgress
 from localspec.engine.requests import Generate, LoadModels, Request
 from localspec.engine.values import SpeculationSettings
@@ -22,6 +23,8 @@ from localspec.tui.screens.compare import CompareScreen
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Launch, Workbench
 from tests.scripted_engine import EchoEngine, ScriptedEngine
+from tests.tui.waiting import quiet
+from tests.tui.waiting import until as waited_for
 
 pytestmark = pytest.mark.slow
 
@@ -126,6 +129,47 @@ async def test_a_comparison_stops_at_once(opened: Callable[[ScriptedEngine, str]
         num_generated = len(engine.generated)
         await pilot.pause()
         assert len(engine.generated) == num_generated
+
+
+async def test_downloads_stop_at_once_and_can_go_on(
+    opened: Callable[[ScriptedEngine, str], LocalspecApp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    ended: list[str] = []
+
+    class Endless:
+        def __init__(self, *_: object) -> None:
+            """Take a Hub that is never asked."""
+
+        async def fetch(self, wanted: list[tuple[RepoListing, Offer]], on_progress: object) -> None:
+            begun.append(wanted[0][1].quantisation)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(wanted[0][1].quantisation)
+
+    class NoHub:
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    monkeypatch.setattr("localspec.catalog.hub.queue.Downloads", Endless)
+    app = opened(ScriptedEngine(), "models")
+    app.downloads._open_hub = NoHub  # type: ignore[assignment]
+    listing = RepoListing("a/b", "main", "c" * 40, (), (), "", False, 1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await quiet(pilot)
+        for name in ("Q4_0", "Q8_0"):
+            app.downloads.add(listing, Offer(name, "model", (RepoFile(f"{name}.gguf", 1 << 30, ""),)))
+        await waited_for(pilot, lambda: begun == ["Q4_0"])
+        press_escape(app)
+        assert await until(lambda: ended == ["Q4_0"]) < MOST_TURNS
+        await pilot.pause()
+        assert begun == ["Q4_0"]
+        assert [item.status for item in app.transfers] == ["paused", "paused"]
+        assert "paused" in "".join(notice.message for notice in app._notifications)
+        app.downloads.resume(app.transfers[1].key)
+        await waited_for(pilot, lambda: begun == ["Q4_0", "Q8_0"])
+        assert not app.downloads.pause_all() or app.transfers[1].status == "paused"
 
 
 async def drawn(pilot: Pilot[int]) -> None:
