@@ -64,7 +64,9 @@ class ModelsScreen(ModelsPairing):
         Binding("S", "sort_back", "Reverse", id="models.reverse", show=False, tooltip="Reverse the order"),
         Binding("r,ctrl+r", "refresh", "Refresh", id="models.refresh", tooltip="Look at all folders again"),
         Binding("x,delete", "remove", "Remove", id="models.remove", tooltip="Remove the model from this machine"),
-        Binding("escape", "stop", "Stop", id="models.stop", show=False, tooltip="Stop the work, the filter or downloads"),
+        Binding(
+            "escape", "stop", "Stop", id="models.stop", show=False, tooltip="Stop the work, the filter or downloads"
+        ),
     ]
 
     words: var[str] = var("", init=False)
