@@ -149,7 +149,7 @@ async def test_slowing_by_five_percent_with_every_run_is_no_difference(
     for arm in result.speculative:
         assert arm.speedup is not None
         assert arm.speedup.median == pytest.approx(1.0, abs=0.02)
-        assert arm.verdict == "no_clear_difference"
+        assert arm.verdict == ("no_clear_difference" if num_pairs >= 3 else "too_little_to_judge")
     assert num_pairs < 3 or "slower than the first" in result.notes[0]
 
 
@@ -361,7 +361,7 @@ def test_verdicts_follow_the_interval() -> None:
     assert judge(Estimate(0.8, 0.7, 0.9, 3)) == "slower"
     assert judge(Estimate(1.1, 1.0, 1.2, 3)) == "no_clear_difference"
     assert judge(Estimate(0.9, 0.8, 1.0, 3)) == "no_clear_difference"
-    assert judge(Estimate(2.0, None, None, 1)) == "no_clear_difference"
+    assert judge(Estimate(2.0, None, None, 1)) == "too_little_to_judge"
 
 
 def test_pairs_without_a_rate_do_not_count() -> None:
