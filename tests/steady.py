@@ -19,8 +19,8 @@ from localspec.hardware.host import Host
 from localspec.hardware.throttling import ClockReading
 from localspec.planning.devices import GIB
 from localspec.session import measurement, memory_devices
-from localspec.tui.chat_fold import Pace
 from localspec.tui.fit_planner import FitPlanner
+from localspec.tui.pace import Pace
 from tests.scripted_engine import FakeClock
 
 HOST = Host(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,48 +11,10 @@ from localspec.session.answer_line import AnswerFigures
 
 if TYPE_CHECKING:
     from localspec.engine.events import Event, RoundFinished
+    from localspec.tui.pace import Pace
 
 SNAPSHOT_S = 1.0 / 15.0
 """Shortest time between two snapshots: more of them would be seen by nobody."""
-
-
-MAX_PAUSE_S = 0.4
-
-REST = 6.0
-"""Drawing takes a seventh of the time at most, of a core that the engine leaves to others."""
-
-LONG_REST = 40.0
-"""Where it leaves none: what drawing takes is missing there, and MAX_PAUSE_S bounds how seldom it is done."""
-
-
-class Pace:
-    """When the next snapshot is due, by a clock and by what drawing the last ones cost.
-
-    Args:
-        clock: seconds.
-        least_s: shortest time between two snapshots.
-    """
-
-    def __init__(self, clock: Callable[[], float], least_s: float = SNAPSHOT_S) -> None:
-        self._clock = clock
-        self._least_s = least_s
-        self._pause_s = least_s
-        self.rest = REST
-        """Of what drawing took, until it is drawn again."""
-        self._last_s = float("-inf")
-
-    def is_due(self) -> bool:
-        """Say whether it is time, and begin to wait for the next if it is."""
-        now_s = self._clock()
-        if now_s - self._last_s < self._pause_s:
-            return False
-        self._last_s = now_s
-        return True
-
-    def note(self, cost_s: float) -> None:
-        """Take how long it took until a snapshot was drawn."""
-        wanted_s = min(MAX_PAUSE_S, max(self._least_s, self.rest * cost_s))
-        self._pause_s = (self._pause_s + wanted_s) / 2.0
 
 
 @dataclass(frozen=True, slots=True)

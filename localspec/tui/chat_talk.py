@@ -11,7 +11,7 @@ from localspec.engine.values import Message, SamplingSettings
 from localspec.errors import LocalspecError
 from localspec.methods import takes_draft
 from localspec.tui.chat_archive import ChatArchive
-from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn, Pace
+from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn
 from localspec.tui.engine_room import EngineRoom
 from localspec.tui.state import Workbench
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from localspec.engine.interface import Engine
     from localspec.session.conversation import Answer
     from localspec.session.speed_probe import Probe
+    from localspec.tui.pace import Pace
 
 _SEEDS = 2**32 - 1
 """llama.cpp takes the number beyond for a random seed."""

@@ -13,8 +13,9 @@ from textual.containers import VerticalScroll
 from textual.widgets import Markdown
 
 from localspec.metrics.thinking import split_thinking
-from localspec.tui.chat_fold import LONG_REST, MAX_PAUSE_S, REST, Pace
+from localspec.tui.chat_fold import SNAPSHOT_S
 from localspec.tui.markdown_blocks import last_block_at
+from localspec.tui.pace import LONG_REST, MAX_PAUSE_S, REST, Pace
 from localspec.tui.widgets.chat_answer import ChatAnswer
 from localspec.tui.widgets.chat_tail import ChatTail
 from localspec.tui.widgets.chat_transcript import MAX_CHARACTERS, MAX_MOUNTED, first_shown
@@ -156,7 +157,7 @@ async def test_only_changed_lines_are_drawn(monkeypatch: pytest.MonkeyPatch) -> 
 def test_drawing_takes_its_share_and_no_more() -> None:
     clock = FakeClock()
     for rest, cost_s in ((REST, 0.01), (LONG_REST, 0.004), (LONG_REST, 1.0)):
-        pace = Pace(clock)
+        pace = Pace(clock, SNAPSHOT_S)
         pace.rest = rest
         num_drawn = 0
         for _ in range(2000):

@@ -23,9 +23,10 @@ from localspec.session.answer_line import AnswerFigures, answer_line, figures_of
 from localspec.session.baseline import Baseline
 from localspec.session.figures import rate_text, speed_unit
 from localspec.tui.chat_archive import ChatArchive
-from localspec.tui.chat_fold import LONG_REST, REST, SNAPSHOT_S, AnswerSnapshot, ChatTurn, Pace
+from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
 from localspec.tui.chat_words import PREPARING, idle_activity, loading_activity, welcome_text, work_activity
+from localspec.tui.pace import REST, Pace, rest_of
 from localspec.tui.plain import plain
 from localspec.tui.screens.base import ModeScreen, cancel_soon
 from localspec.tui.state import EngineState, Workbench
@@ -83,7 +84,7 @@ class ChatDesk(ModeScreen):
         """
         super().__init__()
         self._clock = clock
-        self._pace = Pace(clock)
+        self._pace = Pace(clock, SNAPSHOT_S)
         self._panel_pace = Pace(clock, PANEL_S)
         self._is_panels_turn = False
         self._turns: tuple[ChatTurn, ...] = ()
@@ -201,7 +202,7 @@ class ChatDesk(ModeScreen):
 
         outcome = Outcome(AnswerSnapshot())
         with suppress(asyncio.CancelledError):
-            self._pace.rest = rest = await asyncio.to_thread(_rest_of, bench)
+            self._pace.rest = rest = await asyncio.to_thread(rest_of, bench)
             self._panel_pace = Pace(self._clock, PANEL_S if rest == REST else 2.0 * PANEL_S)
             outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot, on_loaded)
         self.post_message(self.Ended(asking, outcome))
@@ -401,15 +402,6 @@ class ChatDesk(ModeScreen):
 
     def _say(self, text: str) -> None:
         self.notify(str(plain(text)), markup=False)
-
-
-def _rest_of(bench: Workbench) -> float:
-    """Return how long to rest after drawing, in times of what it took: long where the engine takes every core."""
-    from localspec.hardware.cores import read_cores
-
-    cores = read_cores()
-    num_threads = max(bench.context.n_threads or cores.physical, bench.context.n_threads_batch)
-    return REST if num_threads < cores.logical else LONG_REST
 
 
 def _import_for_answers() -> None:

@@ -24,6 +24,7 @@ from localspec.errors import LocalspecError, UsageError
 from localspec.session.plain_text import one_line
 from localspec.tui.compare_choice import MAX_PAIRS, CompareChoice, arm_words, arms_of, obstacle, rival, text_words
 from localspec.tui.key_names import key_text
+from localspec.tui.pace import Pace, rest_of
 from localspec.tui.plain import plain
 from localspec.tui.race import LaneSnapshot, RaceSnapshot
 from localspec.tui.result_card import ResultCard
@@ -102,6 +103,7 @@ class CompareScreen(ModeScreen):
         self._run: CompareRun | None = None
         self._worker: Worker[None] | None = None
         self._timer: Timer | None = None
+        self._pace = Pace(clock, 0.0)
 
     def compose_body(self) -> ComposeResult:
         """Yield choice, standing, lanes and results."""
@@ -223,6 +225,7 @@ class CompareScreen(ModeScreen):
         try:
             # Most of localspec: in a thread, so that the screen does not stand still for it.
             await asyncio.to_thread(importlib.import_module, "localspec.tui.compare_run")
+            self._pace.rest = await asyncio.to_thread(rest_of, bench)
             from localspec.tui.compare_run import CompareRun
 
             self._run = CompareRun(self.host.room, self.host.services, self._clock, self._say)
@@ -230,17 +233,23 @@ class CompareScreen(ModeScreen):
         except LocalspecError as error:
             self.host.show_failure(error)
         finally:
-            self._tick()
+            self._show_where_it_is()
             self._run, self.is_racing, self.is_stopping = None, False, False
             self.refresh_bindings()
 
     def _tick(self) -> None:
+        if self._pace.is_due():
+            self._show_where_it_is()
+
+    def _show_where_it_is(self) -> None:
         if self._run is not None and self._run.fold is not None:
             self.post_message(RaceMoved(self._run.fold.snapshot()))
 
     @on(RaceMoved)
     def _show_race(self, message: RaceMoved) -> None:
+        begun_s = self._clock()
         self.race = message.race
+        self.call_after_refresh(lambda: self._pace.note(self._clock() - begun_s))
 
     def _keep_card(self, card: ResultCard) -> None:
         if not card.arms:
