@@ -19,7 +19,7 @@ from tests.bench.app_kit import OpenApp, open_app
 from tests.bench.setting import Json, Outcome, Setting, Spread
 
 WANTED_S = 0.2
-_TIMES = 8
+_TIMES = 5
 _LONG_PROMPT = "Tell what happens in this text. " + "The sea was calm and the boat lay still in the sun. " * 120
 
 

@@ -24,7 +24,7 @@ from localspec.tui.state import ChosenModel, Launch, Workbench
 from tests.bench.setting import Setting
 
 _BEAT_S = 0.002
-_PATIENCE_S = 120.0
+_PATIENCE_S = 600.0
 
 
 @dataclass
