@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from localspec.engine.values import ContextSettings
-from localspec.planning.devices import PlanDevice
 from localspec.planning.footprint import Placement
 from localspec.planning.plan import DraftAlternative, MemoryPlan, Wishes, make_plan
 from localspec.planning.wording import as_asked
-from localspec.session.footprints import ProbeEngine
-from localspec.session.located import LocatedModel
+
+if TYPE_CHECKING:
+    from localspec.engine.values import ContextSettings
+    from localspec.planning.devices import PlanDevice
+    from localspec.session.footprints import ProbeEngine
+    from localspec.session.located import LocatedModel
 
 Changes = dict[str, str | None]
 """Options of `localspec fit` that differ, with their values; None: the option is to be left out, "": it is a flag."""

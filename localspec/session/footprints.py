@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from localspec.engine.events import DevicesRegistered, FootprintMeasured
 from localspec.engine.interface import Engine, last_event
 from localspec.engine.requests import MeasureFootprint, RegisterDevices, Unload
 from localspec.errors import EngineDiedError, LocalspecError
 from localspec.planning.devices import HOST, HypotheticalDevice
-from localspec.planning.footprint import Footprint, PairFootprint, Placement
-from localspec.planning.plan import Measure
+
+if TYPE_CHECKING:
+    from localspec.planning.footprint import Footprint, PairFootprint, Placement
+    from localspec.planning.plan import Measure
 
 
 class ProbeEngine:

@@ -12,12 +12,12 @@ from localspec.catalog.file_names import stem_of, typable
 from localspec.catalog.places import folder_notes, places
 from localspec.catalog.scan import FoundModel, Scan, scan
 from localspec.errors import EngineDiedError, LocalspecError, ModelFileError
-from localspec.settings import Settings
 
 if TYPE_CHECKING:
     from localspec.catalog.facts import ModelFacts
     from localspec.catalog.header_cache import HeaderCache, Reading
     from localspec.engine.interface import Engine
+    from localspec.settings import Settings
 
 MAX_DEATHS = 3
 """Engines that may die one after the other before the rest of the files is left unread."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from localspec.engine.interface import Engine
-from localspec.engine.values import ContextSettings
 from localspec.errors import LocalspecError, ModelLoadError
 from localspec.planning.devices import DEFAULT_RESERVE_BYTES
 from localspec.planning.fitting import Fitting
-from localspec.planning.footprint import PairFootprint, Placement
 from localspec.planning.plan import MemoryPlan, TradeOffer, Wishes, make_plan
 from localspec.planning.wording import excess_words
 from localspec.session.fit import changes, wishes_of
@@ -22,6 +20,11 @@ from localspec.session.footprints import ProbeEngine, placement_words
 from localspec.session.journal import write_note
 from localspec.session.memory_devices import machine_devices
 from localspec.session.released_memory import with_released
+
+if TYPE_CHECKING:
+    from localspec.engine.interface import Engine
+    from localspec.engine.values import ContextSettings
+    from localspec.planning.footprint import PairFootprint, Placement
 
 MAX_OFFERS = 3
 """Offers that a refusal names."""

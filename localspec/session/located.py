@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localspec.catalog.found_model import FoundModel
 from localspec.session.nominations import CandidateTarget
 
 if TYPE_CHECKING:
     from localspec.catalog.facts import ModelFacts
+    from localspec.catalog.found_model import FoundModel
     from localspec.catalog.hub.client import Hub
     from localspec.catalog.hub.values import Offer, RepoListing
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from localspec.engine.events import Probed
 from localspec.engine.interface import Engine, last_event
 from localspec.engine.requests import Probe
-from localspec.engine.values import DeviceInfo
 from localspec.errors import LocalspecError
 from localspec.hardware.host import Host, read_host
 from localspec.hardware.profile import Device
 from localspec.planning.budgets import hypothetical_plan_devices, plan_devices
 from localspec.planning.devices import DEFAULT_RESERVE_BYTES, HostMemory, HypotheticalDevice, PlanDevice
+
+if TYPE_CHECKING:
+    from localspec.engine.values import DeviceInfo
 
 
 def reported_devices(devices: Sequence[DeviceInfo]) -> tuple[Device, ...]:

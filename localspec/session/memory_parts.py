@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from localspec.planning.devices import PlanDevice
-from localspec.planning.plan import PlanRow
+if TYPE_CHECKING:
+    from localspec.planning.devices import PlanDevice
+    from localspec.planning.plan import PlanRow
 
 LEGEND = (
     ("T", "target weights"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from localspec.planning.devices import PlanDevice, used_bytes
-from localspec.planning.plan import PlanRow
 from localspec.planning.wording import device_title, share_words, size_text
 from localspec.session.figures import bytes_text
 from localspec.session.memory_parts import Part, parts_of
+
+if TYPE_CHECKING:
+    from localspec.planning.plan import PlanRow
 
 
 @dataclass(frozen=True, slots=True)

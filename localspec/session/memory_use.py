@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from localspec.engine.events import ModelsLoaded
 from localspec.planning.devices import HOST
-from localspec.planning.footprint import Footprint, MemoryRow, ModelRole, PairFootprint
-from localspec.planning.plan import MemoryPlan, PlanRow
 from localspec.session.fit import plan_record
 from localspec.session.journal import write_note
-from localspec.session.load_plan import LoadPlan
 from localspec.units import memory_scale
+
+if TYPE_CHECKING:
+    from localspec.engine.events import ModelsLoaded
+    from localspec.planning.footprint import Footprint, MemoryRow, ModelRole, PairFootprint
+    from localspec.planning.plan import MemoryPlan, PlanRow
+    from localspec.session.load_plan import LoadPlan
 
 TOLERANCE = 0.01
 """A difference up to this share is none."""

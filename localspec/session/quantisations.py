@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from localspec.catalog.found_model import FoundModel
 from localspec.planning.plan import DraftAlternative
-from localspec.session.located import LocatedModel
+
+if TYPE_CHECKING:
+    from localspec.catalog.found_model import FoundModel
+    from localspec.session.located import LocatedModel
 
 
 def local_quantisations(model: FoundModel, here: Sequence[FoundModel]) -> tuple[FoundModel, ...]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from localspec.planning.devices import HOST, PlanDevice
-from localspec.planning.footprint import MemoryRow, PairFootprint
+
+if TYPE_CHECKING:
+    from localspec.planning.footprint import MemoryRow, PairFootprint
 
 _MAPPED = "Mapped"
 """Part of the names of llama.cpp's buffers over a mapped file: in host memory the system counts those as free."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from localspec.engine.values import MAX_CTX, ContextSettings
 from localspec.errors import UsageError
@@ -14,7 +14,9 @@ from localspec.planning.plan import MemoryPlan, Wishes
 from localspec.planning.wording import as_asked
 from localspec.session.fit import placement_of, wishes_of
 from localspec.settings import KvType
-from localspec.tui.state import ChosenModel, Workbench
+
+if TYPE_CHECKING:
+    from localspec.tui.state import ChosenModel, Workbench
 
 KV_TYPES: tuple[KvType, ...] = get_args(KvType)
 FINE_STEP, COARSE_STEP, COARSE_FROM = CONTEXT_PADDING, 1024, 8192

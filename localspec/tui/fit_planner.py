@@ -6,13 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from localspec.catalog.found_model import FoundModel
-from localspec.engine.interface import Engine
 from localspec.hardware.host import Host, read_host
-from localspec.planning.devices import HypotheticalDevice
-from localspec.planning.footprint import Footprint, PairFootprint, Placement
-from localspec.planning.plan import Measure, MemoryPlan, TradeOffer
 from localspec.session.fit import FitRequest, fit
 from localspec.session.footprints import ProbeEngine
 from localspec.session.library import local_models, read_library
@@ -20,9 +16,16 @@ from localspec.session.located import LocatedModel
 from localspec.session.memory_devices import described_devices, machine_devices
 from localspec.session.quantisations import quantisation_labels, smaller_quantisations
 from localspec.session.released_memory import with_released
-from localspec.settings import Settings
-from localspec.tui.fit_knobs import FitKnobs
 from localspec.tui.state import ChosenModel
+
+if TYPE_CHECKING:
+    from localspec.catalog.found_model import FoundModel
+    from localspec.engine.interface import Engine
+    from localspec.planning.devices import HypotheticalDevice
+    from localspec.planning.footprint import Footprint, PairFootprint, Placement
+    from localspec.planning.plan import Measure, MemoryPlan, TradeOffer
+    from localspec.settings import Settings
+    from localspec.tui.fit_knobs import FitKnobs
 
 MAX_DESCRIBED = 3
 """Engines of described machines that are kept; each is a process."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from localspec.planning.footprint import ModelRole
 from localspec.planning.notes import CONTEXT_PADDING
 from localspec.planning.sizes import parse_size
 from localspec.tui.fit_knobs import (
@@ -22,9 +22,12 @@ from localspec.tui.fit_knobs import (
     stepped_kv,
     stepped_layers,
 )
-from localspec.tui.fit_planner import FitAnswer
-from localspec.tui.state import ChosenModel
 from localspec.tui.widgets.fit_dialog import ChoiceDialog, EntryDialog
+
+if TYPE_CHECKING:
+    from localspec.planning.footprint import ModelRole
+    from localspec.tui.fit_planner import FitAnswer
+    from localspec.tui.state import ChosenModel
 
 _DESCRIBE = "Another machine …"
 

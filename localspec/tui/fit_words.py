@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 
-from localspec.engine.events import ModelsLoaded
-from localspec.engine.values import ContextSettings
 from localspec.planning.fitting import padded
-from localspec.planning.footprint import ModelRole
-from localspec.planning.plan import MemoryPlan
 from localspec.session.figures import DASH, bytes_text
-from localspec.session.load_plan import LoadPlan
 from localspec.session.memory_use import file_pages, used_lines
 from localspec.session.plain_text import one_line
-from localspec.tui.fit_knobs import FitKnobs
-from localspec.tui.fit_planner import FitAnswer
+
+if TYPE_CHECKING:
+    from localspec.engine.events import ModelsLoaded
+    from localspec.engine.values import ContextSettings
+    from localspec.planning.footprint import ModelRole
+    from localspec.planning.plan import MemoryPlan
+    from localspec.tui.fit_knobs import FitKnobs
+    from localspec.tui.fit_planner import FitAnswer
 
 _MARKS = {"FITS": ("✓", "bold $text-success"), "DOES_NOT_FIT": ("✗", "bold $text-error")}
 _PARTLY = ("!", "bold $text-warning")
@@ -103,6 +106,8 @@ def use_text(answer: FitAnswer | None, loaded: ModelsLoaded | None, context: Con
     """
     if answer is None or loaded is None or loaded.footprint is None or not is_for_loaded(answer, loaded):
         return Content("")
+    from localspec.session.load_plan import LoadPlan
+
     pages = file_pages(LoadPlan(context, context, answer.plan), loaded)
     lines = [Content.styled("Loaded now", "bold")]
     for name, planned, taken in used_lines(answer.plan, loaded):

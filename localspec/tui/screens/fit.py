@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -20,16 +21,18 @@ from localspec.errors import LocalspecError
 from localspec.session.loading import reserve_bytes
 from localspec.session.plain_text import one_line
 from localspec.tui.fit_knobs import FitKnobs, applied, knobs_of
-from localspec.tui.fit_planner import FitAnswer, FitPlanner, offered_knobs
 from localspec.tui.fit_words import use_text, verdict_text
 from localspec.tui.key_names import key_text
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.screens.base import ModeScreen
-from localspec.tui.state import ChosenModel, EngineState, Workbench
 from localspec.tui.widgets.fit_bars import FitBars
 from localspec.tui.widgets.fit_context import FitContext
 from localspec.tui.widgets.fit_offers import MAX_KEYS, FitOffers
 from localspec.tui.widgets.fit_panel import FitPanel
+
+if TYPE_CHECKING:
+    from localspec.tui.fit_planner import FitAnswer, FitPlanner
+    from localspec.tui.state import ChosenModel, EngineState, Workbench
 
 DEBOUNCE_S = 0.08
 """Turns of the knobs that follow one another as fast as this are one."""
@@ -203,6 +206,7 @@ class FitScreen(ModeScreen):
     @work(exclusive=True, group="fit", exit_on_error=False)
     async def _plan(self, knobs: FitKnobs) -> None:
         await asyncio.sleep(DEBOUNCE_S)
+        await asyncio.to_thread(importlib.import_module, "localspec.tui.fit_planner")
         planner = self._planner_here()
         loaded = self.engine_state.loaded
         snapshot = self.snapshot
@@ -229,6 +233,8 @@ class FitScreen(ModeScreen):
 
     def _planner_here(self) -> FitPlanner:
         if self._planner is None:
+            from localspec.tui.fit_planner import FitPlanner
+
             services, room = self.host.services, self.host.room
             self._planner = FitPlanner(lambda: room.probe, services.make_engine, services.settings)
         return self._planner
@@ -328,6 +334,8 @@ class FitScreen(ModeScreen):
             self.notify(_BEING_MEASURED, markup=False)
             return
         self._turned = ""
+        from localspec.tui.fit_planner import offered_knobs
+
         self._turn(f"offer {number}", offered_knobs(answer, answer.plan.offers[number - 1]))
 
     def action_undo(self) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from localspec.planning.plan import MemoryPlan
 from localspec.session.figures import bytes_text
 from localspec.session.memory_parts import LEGEND, bar, limit_mark
 from localspec.session.memory_pools import Pool, pools
 from localspec.tui.plain import plain_line
+
+if TYPE_CHECKING:
+    from localspec.planning.plan import MemoryPlan
 
 WORDY_WIDTH = 104
 """Columns from which the figures say their words, and there is no legend."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from localspec.planning.plan import TradeOffer
 from localspec.session.plain_text import one_line
+
+if TYPE_CHECKING:
+    from localspec.planning.plan import TradeOffer
 
 MAX_KEYS = 9
 

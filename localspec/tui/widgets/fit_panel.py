@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,12 +13,14 @@ from textual.message import Message
 from textual.widgets import Static
 
 from localspec.tui.fit_knobs import NO_DRAFT, FitKnobs
-from localspec.tui.fit_planner import FitAnswer
 from localspec.tui.fit_turns import Around, Question, doubled_context, question, stepped
 from localspec.tui.fit_words import draft_context_words, experts_words, kv_words, layers_words, reserve_words
-from localspec.tui.state import ChosenModel
 from localspec.tui.widgets.fit_context import ContextScale, FitContext
 from localspec.tui.widgets.fit_knob import FitKnob
+
+if TYPE_CHECKING:
+    from localspec.tui.fit_planner import FitAnswer
+    from localspec.tui.state import ChosenModel
 
 _ROWS = (
     ("Draft", ("draft",)),
