@@ -26,17 +26,24 @@ class CascadeDrafter:
     batch when it is.
     """
 
-    def __init__(self, members: Sequence[Drafter], n_min: int = 0, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self,
+        members: Sequence[Drafter],
+        n_min: int = 0,
+        clock: Callable[[], float] = perf_counter,
+        keeps_record: bool = True,
+    ) -> None:
         """Take the drafters, free ones first.
 
         Args:
             members: at least one, with different names; they are closed with the cascade.
             n_min: shorter drafts of a free member do not count, since they would be thrown away.
             clock: seconds.
+            keeps_record: False where the members are asked directly by adaptive pacing, which has measures of its own.
         """
         if not members:
             raise ValueError("a cascade needs a drafter")
-        self._members = tuple(CascadeMember(member, clock) for member in members)
+        self._members = tuple(CascadeMember(member, clock, keeps_record) for member in members)
         self._n_min = n_min
 
     @property

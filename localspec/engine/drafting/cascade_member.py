@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from localspec.engine.drafting.cascade_record import AcceptanceRecord, CostRecord, ProposalCounts
+from localspec.engine.drafting.cascade_record import AcceptanceRecord, CostRecord, ProposalCounts, num_common
 from localspec.engine.drafting.drafter import Draft, Drafter, GoOn
 from localspec.engine.model import Progress
 
@@ -16,8 +16,15 @@ class CascadeMember:
     was used, cut or left, and a draft model keeps just the cells of its cache that are right.
     """
 
-    def __init__(self, drafter: Drafter, clock: Callable[[], float]) -> None:
-        """Take a drafter, which is closed with the member, and a clock in seconds."""
+    def __init__(self, drafter: Drafter, clock: Callable[[], float], keeps_record: bool = True) -> None:
+        """Take a drafter, which is closed with the member, and a clock in seconds.
+
+        Args:
+            drafter: which proposes.
+            clock: seconds.
+            keeps_record: whether its chances and costs are recorded; whoever judges by own measures needs none.
+        """
+        self._keeps_record = keeps_record
         self._drafter = drafter
         self._clock = clock
         self._proposal = Draft((), "silent")
@@ -68,7 +75,9 @@ class CascadeMember:
         """Hear what the target emitted; `num_accepted` is not needed, and may be another drafter's."""
         proposal, self._proposal = self._proposal, Draft((), "silent")
         num_right = 0
-        if proposal.tokens and tokens:
+        if not self._keeps_record:
+            num_right = num_common(proposal.tokens, tokens)
+        elif proposal.tokens and tokens:
             num_reached, num_right = self.acceptance.learn(proposal, tokens)
             self.costs.learn(num_right, self._proposed_s - self._started_s, self._clock() - self._proposed_s)
             counts = self.counts

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localspec.engine.adaptive_pacing import is_adaptive
 from localspec.engine.drafting.cascade import CascadeDrafter
 from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.drafting.drafter import Drafter
@@ -101,7 +102,9 @@ def choose_drafter(
         return Drafting(drawn.drafter if drawn is not None else None, drawn_draft=drawn)
     if drawn is None:
         return Drafting(suffix, suffix=suffix)
-    return Drafting(CascadeDrafter((suffix, drawn.drafter), settings.n_min), drawn_draft=drawn, suffix=suffix)
+    members = (suffix, drawn.drafter)
+    cascade = CascadeDrafter(members, settings.n_min, keeps_record=not is_adaptive(settings))
+    return Drafting(cascade, drawn_draft=drawn, suffix=suffix)
 
 
 def _suffix(settings: SpeculationSettings, target: LoadedModel, earlier: EarlierAnswers) -> SuffixDrafter:
