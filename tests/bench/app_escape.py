@@ -81,8 +81,10 @@ async def _stop(opened: OpenApp) -> tuple[float, float]:
     """Press Esc; return the seconds until all is still, and the longest halt of the loop."""
     if _is_stopped(opened):
         raise RuntimeError("it was over before Esc was pressed")
-    opened.heart.read()
+    opened.heart.start()
     began_s = perf_counter()
     opened.app.simulate_key("escape")
-    await opened.until(lambda: _is_stopped(opened), "stopping")
-    return perf_counter() - began_s, opened.heart.read()
+    await opened.until(lambda: _is_stopped(opened), "stopping", 0.001)
+    elapsed_s = perf_counter() - began_s
+    await opened.heart.stop()
+    return elapsed_s, opened.heart.read()

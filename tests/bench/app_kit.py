@@ -67,14 +67,20 @@ class OpenApp:
     engine: EngineClient
     """The one that holds the models."""
     heart: Heartbeat
+    """It does not beat before it is started."""
 
     @property
     def chat(self) -> ChatScreen:
         """The chat, which must be the screen that is shown."""
         return cast(ChatScreen, self.app.screen)
 
-    async def until(self, is_so: Callable[[], object], what: str) -> float:
+    async def until(self, is_so: Callable[[], object], what: str, look_s: float = 0.05) -> float:
         """Wait for something, and return the seconds that it took.
+
+        Args:
+            is_so: whether it is there.
+            what: in words.
+            look_s: between two looks. Each wakes this process, which is what some benchmarks measure.
 
         Raises:
             RuntimeError: it does not come.
@@ -83,7 +89,7 @@ class OpenApp:
         while not is_so():
             if perf_counter() - began_s > _PATIENCE_S:
                 raise RuntimeError(f"{what}: it did not come; the engine is {self.app.engine_state.busy!r}")
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(look_s)
         return perf_counter() - began_s
 
     async def ask(self, question: str) -> None:
@@ -144,7 +150,6 @@ async def open_app(
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         heart = Heartbeat()
-        heart.start()
         try:
             engine = app.room.engine
             assert isinstance(engine, EngineClient)
