@@ -10,7 +10,7 @@ from localspec.metrics.latency import Latency, LatencyFold
 from localspec.metrics.speculation import SpeculationStats
 
 if TYPE_CHECKING:
-    from localspec.engine.events import Event
+    from localspec.engine.events import Event, RoundFinished
     from localspec.engine.values import SpeculationState
 
 WINDOW_S = 1.0
@@ -52,6 +52,7 @@ class LiveFold:
     def __init__(self) -> None:
         self._latency = LatencyFold()
         self._stats = SpeculationStats()
+        self._unfolded: list[RoundFinished] = []
         self._arrivals: deque[tuple[float, int]] = deque()
         self._speed: list[tuple[float, float]] = []
         self._least_s = 0.05
@@ -65,7 +66,8 @@ class LiveFold:
         """Take an event; those of other requests than a generation are ignored."""
         self._latency.observe(event)
         if event.type == "round_finished":
-            self._stats = self._stats.observe(event)
+            # Several at once cost a part of what they cost one by one, between which a model has the processor.
+            self._unfolded.append(event)
             self._n_past = event.n_past
             self._arrive(event.at_s, len(event.emitted))
         elif event.type == "generation_started":
@@ -81,6 +83,9 @@ class LiveFold:
 
     def figures(self) -> LiveFigures:
         """Return the figures so far."""
+        for round_ in self._unfolded:
+            self._stats = self._stats.observe(round_)
+        self._unfolded.clear()
         return LiveFigures(
             self._stats,
             self._latency.result(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,11 @@ MAX_PAUSE_S = 0.4
 REST = 6.0
 """Drawing takes a seventh of the time at most, of a core that the engine leaves to others."""
 
-LONG_REST = 40.0
+LONG_REST = 60.0
 """Where it leaves none: what drawing takes is missing there, and MAX_PAUSE_S bounds how seldom it is done."""
+
+DRAWN_S = 0.04
+"""After so long something is drawn: the screen is brought up to date sixty times a second."""
 
 
 class Pace:
@@ -23,15 +28,29 @@ class Pace:
     Args:
         clock: seconds.
         least_s: shortest time between two drawings.
+        work_clock: seconds that this thread worked; what others do meanwhile is no cost of drawing.
     """
 
-    def __init__(self, clock: Callable[[], float], least_s: float) -> None:
+    def __init__(
+        self, clock: Callable[[], float], least_s: float, work_clock: Callable[[], float] = time.thread_time
+    ) -> None:
         self._clock = clock
+        self._work_clock = work_clock
         self._least_s = least_s
         self._pause_s = least_s
-        self.rest = REST
-        """Of what drawing took, until it is drawn again."""
+        self._rest = REST
         self._last_s = float("-inf")
+
+    def begin(self, rest: float) -> None:
+        """Begin something that moves.
+
+        Args:
+            rest: of what drawing took, until it is drawn again; see `rest_of`.
+        """
+        if rest != self._rest:
+            # What it takes on this machine is not known yet.
+            self._pause_s = self._least_s if rest == REST else MAX_PAUSE_S / 2.0
+        self._rest = rest
 
     def is_due(self) -> bool:
         """Say whether it is time, and begin to wait for the next if it is."""
@@ -41,9 +60,14 @@ class Pace:
         self._last_s = now_s
         return True
 
+    def draw(self) -> None:
+        """Something is about to be drawn: take a little later what it took. Call it in the event loop."""
+        begun_s = self._work_clock()
+        asyncio.get_running_loop().call_later(DRAWN_S, lambda: self.note(self._work_clock() - begun_s))
+
     def note(self, cost_s: float) -> None:
         """Take how long it took until something was drawn."""
-        wanted_s = min(MAX_PAUSE_S, max(self._least_s, self.rest * cost_s))
+        wanted_s = min(MAX_PAUSE_S, max(self._least_s, self._rest * cost_s))
         self._pause_s = (self._pause_s + wanted_s) / 2.0
 
 

@@ -1,6 +1,6 @@
 """What the terminal app costs the engine: decode tokens per second through the chat, against the same engine alone.
 
-Both sides run on the same worker with the same models, prompt and number of tokens, in turns (A B B A). Alone, the app
+Both sides run on the same worker with the same models, prompt and text, in turns (A B B A). Alone, the app
 has no focus and draws nothing; the events are read by the bare client.
 """
 
@@ -80,7 +80,6 @@ async def _alone(opened: OpenApp, setting: Setting) -> float:
         messages=(_QUESTION,),
         sampling=SamplingSettings(),
         max_tokens=setting.num_tokens,
-        ignore_eog=True,
     )
     async with opened.app.room.occupied("measuring") as engine:
         trial = await run_trial(engine, request, "alone", 0, 0, "", lambda _: None)

@@ -158,7 +158,7 @@ def test_drawing_takes_its_share_and_no_more() -> None:
     clock = FakeClock()
     for rest, cost_s in ((REST, 0.01), (LONG_REST, 0.004), (LONG_REST, 1.0)):
         pace = Pace(clock, SNAPSHOT_S)
-        pace.rest = rest
+        pace.begin(rest)
         num_drawn = 0
         for _ in range(2000):
             clock.advance(0.005)

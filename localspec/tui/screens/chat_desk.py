@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 PANEL_S = 0.5
 """Between two drawings of the panel's figures: nobody reads faster."""
 
+SPARING_S = 1.5
+"""The same where the engine needs every core, and between two times that Markdown is made of whole blocks."""
+
 MAX_XRAYED = 4
 """Newest answers whose rounds are held."""
 
@@ -86,6 +89,8 @@ class ChatDesk(ModeScreen):
         self._clock = clock
         self._pace = Pace(clock, SNAPSHOT_S)
         self._panel_pace = Pace(clock, PANEL_S)
+        self._block_pace = Pace(clock, 0.0)
+        self._is_sparing = False
         self._is_panels_turn = False
         self._turns: tuple[ChatTurn, ...] = ()
         self._job: Worker[None] | None = None
@@ -176,6 +181,8 @@ class ChatDesk(ModeScreen):
 
     def _start(self, job: Worker[None], activity: Activity) -> None:
         self._job = job
+        # Every blink wakes the app and draws, twice a second for as long as the engine needs its cores.
+        self.prompt.cursor_blink = False
         if self._is_stopping:
             self._stop_job()
         else:
@@ -202,8 +209,11 @@ class ChatDesk(ModeScreen):
 
         outcome = Outcome(AnswerSnapshot())
         with suppress(asyncio.CancelledError):
-            self._pace.rest = rest = await asyncio.to_thread(rest_of, bench)
-            self._panel_pace = Pace(self._clock, PANEL_S if rest == REST else 2.0 * PANEL_S)
+            rest = await asyncio.to_thread(rest_of, bench)
+            self._pace.begin(rest)
+            self._is_sparing = rest != REST
+            self._panel_pace = Pace(self._clock, SPARING_S if self._is_sparing else PANEL_S)
+            self._block_pace = Pace(self._clock, SPARING_S if self._is_sparing else 0.0)
             outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot, on_loaded)
         self.post_message(self.Ended(asking, outcome))
 
@@ -252,18 +262,19 @@ class ChatDesk(ModeScreen):
     async def _follow(self, event: Progressed) -> None:
         if self._job is None:
             return
-        begun_s = self._clock()
-        self._is_panels_turn = event.snapshot is not None and self._panel_pace.is_due() and not self._is_panels_turn
-        if event.snapshot is not None and self._is_panels_turn:
+        snapshot = event.snapshot
+        self._is_panels_turn = snapshot is not None and self._panel_pace.is_due() and not self._is_panels_turn
+        is_figures_turn = self._is_panels_turn or not (self._is_sparing and snapshot is not None and snapshot.text)
+        if is_figures_turn and not self._is_stopping:
+            self._show(event.activity)
+        if snapshot is None:
+            return
+        self._pace.draw()
+        if self._is_panels_turn:
             # Alone: all that lies between two places that change at once is drawn anew with them.
-            self.live = event.snapshot.live
+            self.live = snapshot.live
         else:
-            if not self._is_stopping:
-                self._show(event.activity)
-            if event.snapshot is not None:
-                await self.transcript.grow(event.snapshot)
-        if event.snapshot is not None:
-            self.call_after_refresh(lambda: self._pace.note(self._clock() - begun_s))
+            await self.transcript.grow(snapshot, self._block_pace.is_due())
 
     @on(Ended)
     async def _end(self, event: Ended) -> None:
@@ -274,6 +285,7 @@ class ChatDesk(ModeScreen):
             # Not before: a key could begin something else while the answer is still being put in its place.
             self._job = None
             self._is_stopping = False
+            self.prompt.cursor_blink = True
         if event.notice:
             self._say(event.notice)
         self._look_up_baseline()

@@ -225,7 +225,7 @@ class CompareScreen(ModeScreen):
         try:
             # Most of localspec: in a thread, so that the screen does not stand still for it.
             await asyncio.to_thread(importlib.import_module, "localspec.tui.compare_run")
-            self._pace.rest = await asyncio.to_thread(rest_of, bench)
+            self._pace.begin(await asyncio.to_thread(rest_of, bench))
             from localspec.tui.compare_run import CompareRun
 
             self._run = CompareRun(self.host.room, self.host.services, self._clock, self._say)
@@ -247,9 +247,8 @@ class CompareScreen(ModeScreen):
 
     @on(RaceMoved)
     def _show_race(self, message: RaceMoved) -> None:
-        begun_s = self._clock()
+        self._pace.draw()
         self.race = message.race
-        self.call_after_refresh(lambda: self._pace.note(self._clock() - begun_s))
 
     def _keep_card(self, card: ResultCard) -> None:
         if not card.arms:

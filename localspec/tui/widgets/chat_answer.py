@@ -57,13 +57,19 @@ class ChatAnswer(Vertical):
         """The widget of the text."""
         return self.query_one(Markdown)
 
-    async def grow(self, split: Split, num_thinking: int) -> None:
-        """Show the answer as it is now; it is given whole, and only what is new is drawn."""
+    async def grow(self, split: Split, num_thinking: int, with_blocks: bool = True) -> None:
+        """Show the answer as it is now; it is given whole, and only what is new is drawn.
+
+        Args:
+            split: all of it.
+            num_thinking: tokens of the thinking.
+            with_blocks: make Markdown of what is whole by now; else it stays lines until the next time.
+        """
         self._show_thinking(split, num_thinking)
         text = self._printable(split.answer)
         if not text.startswith(self._shown):
             await self._show_whole("")
-        whole = last_block_at(text, len(self._shown))
+        whole = last_block_at(text, len(self._shown)) if with_blocks else len(self._shown)
         with self.app.batch_update():
             await self._append(text[len(self._shown) : whole])
             self.query_one(ChatTail).text = text[whole:]

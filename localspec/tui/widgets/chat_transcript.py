@@ -111,10 +111,10 @@ class ChatTranscript(VerticalScroll):
         await self._forget_oldest()
         self.anchor()
 
-    async def grow(self, snapshot: AnswerSnapshot) -> None:
-        """Show how far the last answer is."""
+    async def grow(self, snapshot: AnswerSnapshot, with_blocks: bool = True) -> None:
+        """Show how far the last answer is, its newest blocks as Markdown or still as lines."""
         if (answer := self._last_answer()) is not None:
-            await answer.grow(snapshot.split, snapshot.num_thinking)
+            await answer.grow(snapshot.split, snapshot.num_thinking, with_blocks)
 
     async def settle(self, turn: ChatTurn) -> None:
         """Show the last answer as it is in the end."""
