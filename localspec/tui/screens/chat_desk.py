@@ -55,6 +55,8 @@ class ChatDesk(ModeScreen):
 
     live: var[LiveFigures] = var(LiveFigures)
     """Figures of the answer that comes, or came last."""
+    drawn: var[LiveFigures] = var(LiveFigures)
+    """The same, as the panel has them: it is not drawn with each of them."""
     baseline: var[Baseline | None] = var(None)
     """Measured without drafts, for the models and settings in force."""
 
@@ -111,7 +113,7 @@ class ChatDesk(ModeScreen):
                 yield ChatTranscript()
                 yield ChatActivity()
                 yield ChatPrompt()
-            yield ChatPanel().data_bind(ChatDesk.live, ChatDesk.baseline, ChatDesk.engine_state)
+            yield ChatPanel().data_bind(ChatDesk.baseline, ChatDesk.engine_state, live=ChatDesk.drawn)
 
     def on_mount(self) -> None:
         """Make the way to the store; nothing is opened yet."""
@@ -174,7 +176,7 @@ class ChatDesk(ModeScreen):
             if asking.is_anew:
                 await self.transcript.take_back()
             await self.transcript.begin(asking.question, asking.turns)
-            self.live = LiveFigures()
+            self.live = self.drawn = LiveFigures()
             self._start(self._answer(self.workbench, asking), work_activity(self.live))
         finally:
             self._is_beginning = False
@@ -269,10 +271,11 @@ class ChatDesk(ModeScreen):
             self._show(event.activity)
         if snapshot is None:
             return
+        self.live = snapshot.live
         self._pace.draw()
         if self._is_panels_turn:
             # Alone: all that lies between two places that change at once is drawn anew with them.
-            self.live = snapshot.live
+            self.drawn = snapshot.live
         else:
             await self.transcript.grow(snapshot, self._block_pace.is_due())
 
@@ -294,7 +297,7 @@ class ChatDesk(ModeScreen):
 
     async def _take_outcome(self, asking: Asking, outcome: Outcome) -> None:
         snapshot = outcome.snapshot
-        self.live = snapshot.live
+        self.live = self.drawn = snapshot.live
         if outcome.error is not None:
             self.host.show_failure(outcome.error)
         if outcome.notice and outcome.notice != self._said:
@@ -386,7 +389,7 @@ class ChatDesk(ModeScreen):
     async def _take_up(self, turns: tuple[ChatTurn, ...]) -> None:
         self._turns, self._last, self._is_editing = turns, None, False
         self.talk.change_chat()
-        self.live = LiveFigures()
+        self.live = self.drawn = LiveFigures()
         for turn in turns:
             self.prompt.remember(turn.question)
         await self.transcript.show(turns, welcome_text(self.workbench, self.engine_state))
