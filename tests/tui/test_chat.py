@@ -564,7 +564,7 @@ async def test_the_xray_tells_what_was_guessed(app: LocalspecApp, engine: EchoEn
         await pilot.press("right")
         await pilot.pause()
         text = _round_text(app)
-        assert "AC" in text and "1 of 2 drafted tokens accepted" in text
+        assert "DC" in text and "1 of 2 drafted tokens accepted" in text
         assert '" [/ran]"' in text and 'instead " sat"' in text
         tokens = app.screen.query_one(ChatTokens)
         assert tokens.render_line(0).text.rstrip() == "The cat sat"
