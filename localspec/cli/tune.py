@@ -13,7 +13,7 @@ from localspec.cli.my_chats import own_texts, show_by_kind
 from localspec.cli.screen import notices_console, progress, results_console
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
-from localspec.cli.tune_profile import check_profile_name, confirmation_of, keep_winner
+from localspec.cli.tune_profile import check_profile_name, keep_winner
 from localspec.cli.tune_report import progress_printer, show_result
 from localspec.engine.values import KvType, Method
 from localspec.errors import UsageError
@@ -31,6 +31,7 @@ from localspec.session.measurement import measurement_record
 from localspec.session.records import encode_record
 from localspec.session.tuning.budget import parse_budget
 from localspec.session.tuning.conditions import battery_note
+from localspec.session.tuning.confirmation import confirmation_of
 from localspec.session.tuning.record import tuning_record
 from localspec.session.tuning.tuner import tune
 from localspec.session.tuning.values import Knob, TuningPlan, TuningResult

@@ -13,9 +13,10 @@ from localspec.cli.services import Services
 from localspec.errors import LocalspecError, UsageError
 from localspec.session.arms import BASELINE_NAME
 from localspec.session.kind_outcome import outcomes_of
-from localspec.session.measurement import Measurement, measurement_record
+from localspec.session.measurement import measurement_record
 from localspec.session.profiles import make_profile, read_profile
 from localspec.session.run_keeping import RunKeeper
+from localspec.session.tuning.confirmation import confirmation_of
 from localspec.session.tuning.values import TuningResult
 from localspec.store.database import Database
 from localspec.store.profiles import MAX_NAME, Profiles, check_name
@@ -84,20 +85,6 @@ def _save(services: Services, choice: TuneChoice, arm: str, has_kinds: bool, run
         read_profile(made)
         Profiles(database).save(made, replaces=choice.replaces)
     return name
-
-
-def confirmation_of(result: TuningResult) -> Measurement | None:
-    """Return the confirmation that the winner was in; the last one without a winner."""
-    for measurement in result.measurements:
-        arms = {arm.speculation for arm in measurement.plan.arms}
-        winner = result.winner
-        if (
-            winner is not None
-            and winner.setting.speculation in arms
-            and winner.setting.draft in (None, measurement.plan.draft)
-        ):
-            return measurement
-    return result.measurements[-1] if result.measurements else None
 
 
 def _taken(database: Database) -> set[str]:

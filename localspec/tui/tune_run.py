@@ -12,6 +12,7 @@ from localspec.session.kind_outcome import outcome_line, outcomes_of
 from localspec.session.measurement import Measurement, measurement_record
 from localspec.session.my_chats import find_prompts, own_workloads
 from localspec.session.run_keeping import RunKeeper
+from localspec.session.tuning.confirmation import confirmation_of
 from localspec.session.tuning.tuner import tune
 from localspec.session.tuning.values import TuningResult
 from localspec.session.tuning.words import result_sentences
@@ -100,14 +101,3 @@ class TuneRun:
 
     def _keep(self, measurement: Measurement, notices: list[str]) -> int | None:
         return RunKeeper("tune", self._services.open_database, notices.append).finish(measurement)
-
-
-def confirmation_of(result: TuningResult) -> Measurement | None:
-    """Return the confirmation that the winner was in; the last one without a winner."""
-    winner = result.winner
-    if winner is not None:
-        for measurement in result.measurements:
-            is_there = winner.setting.speculation in {arm.speculation for arm in measurement.plan.arms}
-            if is_there and winner.setting.draft in (None, measurement.plan.draft):
-                return measurement
-    return result.measurements[-1] if result.measurements else None

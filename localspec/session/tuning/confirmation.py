@@ -21,7 +21,7 @@ from localspec.session.arms import BASELINE_NAME, Arm, arms_from_settings
 from localspec.session.measurement import Measurement
 from localspec.session.outcome import ArmResult, ComparisonResult, paired_rates
 from localspec.session.tuning.space import complexity
-from localspec.session.tuning.values import Confirmed, WarmSetting
+from localspec.session.tuning.values import Confirmed, TuningResult, WarmSetting
 from localspec.session.verdict import is_reliable
 
 LEAST_GAIN: Final = 0.02
@@ -122,3 +122,14 @@ def _speedup(found: Sequence[tuple[ComparisonResult, ArmResult]]) -> Estimate | 
 def _ratios(result: ComparisonResult, arm: ArmResult) -> list[float | None]:
     pairs: list[PairedRate] = paired_rates(arm.trials, result.baseline.trials, result.closing)
     return [pair.ratio for pair in pairs]
+
+
+def confirmation_of(result: TuningResult) -> Measurement | None:
+    """Return the confirmation that the winner was in; the last one without a winner."""
+    winner = result.winner
+    if winner is not None:
+        for measurement in result.measurements:
+            is_there = winner.setting.speculation in {arm.speculation for arm in measurement.plan.arms}
+            if is_there and winner.setting.draft in (None, measurement.plan.draft):
+                return measurement
+    return result.measurements[-1] if result.measurements else None
