@@ -24,6 +24,10 @@ _RATE_KEEPS = 0.95
 _RATE_STRENGTH = 10.0
 _SPREAD_SAMPLES = 0.2
 _OWN_SHARE = 0.1
+_RESTS_PER_SKIP = 4
+_MOST_SKIPPED = 3
+_TELLING_MATCH = 3
+_NOTHING = Draft((), "resting")
 
 
 def is_adaptive(settings: SpeculationSettings) -> bool:
@@ -72,9 +76,13 @@ class AdaptivePacing:
         self._asked: list[tuple[DrafterBelief, Draft, list[int]]] = []
         self._rate_tokens, self._rate_cost = _RATE_STRENGTH, _RATE_STRENGTH
         self._sampling_s = 0.0
-        self._draft_cost = 0.0
+        self._draft_cost = self._drafting_s = self._own_s = 0.0
         self._plain_gap = _FIRST_PLAIN_GAP
         self._beliefs: Beliefs | None = None
+        # Rounds at rest since something was chosen or came true, and rounds that may pass without a look.
+        self._num_rests = self._to_skip = 0
+        self._is_skipped = False
+        self._num_skipped = 0
 
     @property
     def beliefs(self) -> Beliefs | None:
@@ -95,19 +103,29 @@ class AdaptivePacing:
         for belief in self._by_name.values():
             belief.begin()
         self._asked.clear()
+        self._num_rests = self._to_skip = 0
 
     def propose(self, drafter: Drafter, room: int) -> Draft:
         """Choose a drafter and a length, and return the draft as it goes to the target."""
         limit = min(self._cap, room)
-        self._asked.clear()
-        self._draft_cost = 0.0
         if limit < max(self._n_min, 1):
+            self._asked.clear()
+            self._draft_cost = 0.0
             return Draft((), "room")
+        if self._to_skip > 0:
+            # Looking takes time too, and what the text has become shows in the next round as well.
+            self._to_skip -= 1
+            self._is_skipped = True
+            return _NOTHING
+        started = self._clock()
+        self._asked.clear()
+        self._draft_cost = self._drafting_s = 0.0
         members: Sequence[Drafter] = getattr(drafter, "members", (drafter,))
         plain = self._costs.expected[1]
         none = Choice(None, None, 0, 1.0, plain)
         may_speculate = self._is_warm or self._costs.num_plain >= _FIRST_PLAIN
-        self._choices.rounds_to_explore -= 1
+        num_rounds, self._num_skipped = self._num_skipped + 1, 0
+        self._choices.rounds_to_explore -= num_rounds
         stop: DraftStop = "no_match"
         mean_rate = self._rate_tokens / self._rate_cost
         choices: list[Choice] = []
@@ -121,7 +139,7 @@ class AdaptivePacing:
                 self._asked.append((belief, proposal, cells))
                 choices.append(self._choices.of_free(member, belief, proposal, cells, mean_rate))
             else:
-                choices.append(self._choices.of_model(member, belief, limit))
+                choices.append(self._choices.of_model(member, belief, limit, num_rounds))
         shown = best = none
         rate = 1.0 / plain
         if choices:
@@ -146,6 +164,9 @@ class AdaptivePacing:
             if len(members) > 1:
                 draft = replace(draft, drafter=best.member.name)
         self._believe(shown if best.member is None else best, best, is_refreshing, stop == "resting")
+        self._num_rests = self._num_rests + 1 if stop == "resting" and best.member is None else 0
+        self._to_skip = min(self._num_rests // _RESTS_PER_SKIP, _MOST_SKIPPED)
+        self._own_s += self._clock() - started - self._drafting_s
         return draft
 
     def _needed(self, belief: DrafterBelief) -> float:
@@ -184,7 +205,8 @@ class AdaptivePacing:
         unseen = member.num_unseen
         started = self._clock()
         draft = member.draft(choice.limit, go_on)
-        cost = (self._clock() - started) / (self._costs.unit_s or 1.0)
+        self._drafting_s = self._clock() - started
+        cost = self._drafting_s / (self._costs.unit_s or 1.0)
         num_steps = len(draft.tokens) + (draft.stop == "p_min")
         if num_steps:
             belief.learn_cost(cost, num_steps, unseen)
@@ -247,6 +269,12 @@ class AdaptivePacing:
 
     def learn(self, outcome: Outcome) -> None:
         """Hear what became of the round: costs, acceptance, and what it lost or won."""
+        if self._is_skipped:
+            self._is_skipped = False
+            self._num_skipped += 1
+            self._budget.settle(1, 1.0)
+            return
+        started = self._clock()
         costs = self._costs
         num_emitted = outcome.num_emitted
         width = len(outcome.draft.tokens) + 1
@@ -265,13 +293,16 @@ class AdaptivePacing:
         if not was_measured and width > 1:
             self._choices.rounds_to_explore = _EXPLORE_GAP
         for belief in self._by_name.values():
-            belief.age(num_emitted)
+            belief.age(num_emitted + self._num_skipped)
         for belief, proposed, cells in self._asked:
+            if proposed.match_length >= _TELLING_MATCH and proposed.tokens[:1] == outcome.emitted[:1]:
+                self._num_rests = self._to_skip = 0
             # Of a drawn token that was not verified, the target's own draw says nothing.
             tokens = proposed.tokens if proposed.distributions is None else outcome.draft.tokens
             belief.judge(tokens, cells, outcome.emitted)
         plain = costs.expected[1]
         cost = costs.expected[width] + self._draft_cost
-        self._budget.settle(num_emitted, cost / plain)
+        self._budget.settle(num_emitted, (cost + self._own_s / (costs.unit_s or 1.0)) / plain)
         self._rate_tokens = self._rate_tokens * _RATE_KEEPS + num_emitted
         self._rate_cost = self._rate_cost * _RATE_KEEPS + cost
+        self._own_s = self._clock() - started

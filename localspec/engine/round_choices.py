@@ -95,8 +95,11 @@ class RoundChoices:
         length, tokens = max(possible, key=lambda cut: cut[1] - rate * expected[cut[0] + 1])
         return Choice(member, belief, length, tokens, expected[length + 1], False, draft)
 
-    def of_model(self, member: Drafter, belief: DrafterBelief, limit: int) -> Choice:
-        """Return what the draft model is worth: its rule, a probe, or nothing now."""
+    def of_model(self, member: Drafter, belief: DrafterBelief, limit: int, num_rounds: int = 1) -> Choice:
+        """Return what the draft model is worth: its rule, a probe, or nothing now.
+
+        `num_rounds` have passed since it was last looked at.
+        """
         costs, unseen = self.costs, member.num_unseen
         expected = costs.expected
         plain = expected[1]
@@ -119,7 +122,7 @@ class RoundChoices:
             return Choice(member, belief, affordable, rule.tokens, cost)
         if belief.is_hopeless(limit, costs.lowest, costs.version):
             return resting
-        belief.tokens_to_probe -= 1
+        belief.tokens_to_probe -= num_rounds
         needs_step = belief.is_drawn or not costs.measured[2]
         price = belief.costs.of(1, unseen) / plain + (costs.highest[2] / plain - 1.0 if needs_step else 0.0)
         # After a miss only while something is left to follow up a hit.
@@ -146,4 +149,7 @@ class RoundChoices:
             tokens += joint
             if length * step + highest[length + 1] - tokens <= most:
                 longest = length
+            elif joint <= step:
+                # No longer one can make up for it.
+                break
         return longest

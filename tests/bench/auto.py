@@ -145,6 +145,7 @@ async def adversary(setting: Setting) -> Outcome:
     try:
         prompts = [pair.chat_tokens(conversation[-1].content) for conversation in mixed()]
         n_vocab = pair.target.n_vocab
+        costs = pair.costs()
 
         def drafter_of(kind: str) -> Drafter | None:
             copy, model = LyingCopy(n_vocab), LyingModel(pair.draft_model_drafter(), n_vocab)
@@ -153,7 +154,7 @@ async def adversary(setting: Setting) -> Outcome:
 
         def side(kind: str) -> Side:
             async def measure(number: int) -> float:
-                pacing = AdaptivePacing(_AUTO, draft_cost=guess) if kind != "off" else None
+                pacing = AdaptivePacing(_AUTO, state=costs, draft_cost=guess) if kind != "off" else None
                 prompt = prompts[number % len(prompts)]
                 return pair.run(drafter_of(kind), _AUTO.n_max, prompt, num_tokens, pacing).decode_tps
 

@@ -12,10 +12,12 @@ from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.events import Event, GenerationStarted, RoundFinished
 from localspec.engine.llama.abort import AbortFlag
+from localspec.engine.llama.calibration import calibrate
 from localspec.engine.llama.context import LlamaContext
 from localspec.engine.llama.generation import Generation
 from localspec.engine.llama.library import start_library
 from localspec.engine.llama.loading import load
+from localspec.engine.pacing_state import to_text
 from localspec.engine.requests import Generate
 from localspec.engine.values import ContextSettings, Message, SpeculationSettings, SpeculationState
 
@@ -64,6 +66,10 @@ class InProcessPair:
     def draft_model_drafter(self) -> DraftModelDrafter:
         """Return the engine's own drafter over the draft."""
         return DraftModelDrafter(self.draft, "draft", 0.0)
+
+    def costs(self) -> str:
+        """Return what the engine times after loading, as text for AdaptivePacing."""
+        return to_text(calibrate(self._target, self._draft, "draft", None))
 
     def chat_tokens(self, question: str) -> tuple[int, ...]:
         """Return a question's token ids in the target's chat format."""

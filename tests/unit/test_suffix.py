@@ -47,6 +47,7 @@ def test_only_what_differs_from_the_old_text_is_indexed(prompt: list[int], num_n
     drafter._index = index = WatchedIndex()
     drafter.begin([1, 2, 3, 4])
     drafter.observe([5, 1], 0)
+    drafter.draft(1)
     index.num_given = 0
     drafter.begin(prompt)
     assert index.num_given == num_new

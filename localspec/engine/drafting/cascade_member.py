@@ -8,6 +8,8 @@ from localspec.engine.drafting.cascade_record import AcceptanceRecord, CostRecor
 from localspec.engine.drafting.drafter import Draft, Drafter, GoOn
 from localspec.engine.model import Progress
 
+_NOTHING = Draft((), "silent")
+
 
 class CascadeMember:
     """A drafter that remembers what it proposed until it hears what the target emitted.
@@ -27,7 +29,7 @@ class CascadeMember:
         self._keeps_record = keeps_record
         self._drafter = drafter
         self._clock = clock
-        self._proposal = Draft((), "silent")
+        self._proposal = _NOTHING
         self._started_s = self._proposed_s = 0.0
         self.acceptance = AcceptanceRecord()
         self.costs = CostRecord()
@@ -55,25 +57,25 @@ class CascadeMember:
 
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
         """Start over with a text; what is known of its chances stays."""
-        self._proposal = Draft((), "silent")
+        self._proposal = _NOTHING
         self._drafter.begin(prompt, progress)
 
     def forget(self) -> None:
         """Keep nothing of earlier texts; what is known of its chances stays."""
-        self._proposal = Draft((), "silent")
+        self._proposal = _NOTHING
         self._drafter.forget()
 
     def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         """Propose, and remember it."""
         self._started_s = self._clock()
-        self._proposal = Draft((), "silent")
+        self._proposal = _NOTHING
         self._proposal = self._drafter.draft(limit, go_on)
         self._proposed_s = self._clock()
         return self._proposal
 
     def observe(self, tokens: Sequence[int], num_accepted: int = 0) -> None:
         """Hear what the target emitted; `num_accepted` is not needed, and may be another drafter's."""
-        proposal, self._proposal = self._proposal, Draft((), "silent")
+        proposal, self._proposal = self._proposal, _NOTHING
         num_right = 0
         if not self._keeps_record:
             num_right = num_common(proposal.tokens, tokens)

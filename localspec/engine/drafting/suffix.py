@@ -27,6 +27,7 @@ class SuffixDrafter:
         self._bounds = Bounds(1, factor, p_min)
         self._index = SuffixIndex()
         self._remembered = remembered
+        self._unread: list[int] = []
         self._num_prompt = 0
         self._is_alone = False
         self._begins_alone = False
@@ -39,12 +40,14 @@ class SuffixDrafter:
     def forget(self) -> None:
         """Empty the index. The answer that follows neither profits from earlier ones nor is it kept."""
         self._index.clear()
+        self._unread.clear()
         self._num_prompt = 0
         self._begins_alone = True
 
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
         """Index a prompt, of which only what differs from the old text is new."""
         self._is_alone, self._begins_alone = self._begins_alone, False
+        self._unread.clear()
         num_shared = _num_shared(self._index.text, prompt)
         self._index.truncate(num_shared)
         self._index.extend(prompt[num_shared:])
@@ -67,7 +70,10 @@ class SuffixDrafter:
 
     def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         """Propose at most `limit` tokens."""
-        bounds = replace(self._bounds, limit=limit)
+        self._read()
+        bounds = self._bounds
+        if bounds.limit != limit:
+            bounds = self._bounds = replace(bounds, limit=limit)
         context = self._index.context()
         best = best_continuation(self._index, context, bounds)
         if self._remembered is not None and not self._is_alone:
@@ -79,11 +85,17 @@ class SuffixDrafter:
         )
 
     def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
-        """Append what the target emitted."""
-        self._index.extend(tokens)
+        """Append what the target emitted; it is indexed when something is next asked for."""
+        self._unread.extend(tokens)
+
+    def _read(self) -> None:
+        if self._unread:
+            self._index.extend(self._unread)
+            self._unread.clear()
 
     def keep_answer(self) -> None:
         """Put what followed the prompt among the earlier answers. To be called when the answer is complete."""
+        self._read()
         if self._remembered is not None and not self._is_alone:
             self._remembered.add(self._index.text[self._num_prompt :])
         self._num_prompt = len(self._index.text)

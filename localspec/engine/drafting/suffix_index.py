@@ -51,6 +51,8 @@ class SuffixIndex:
         self._backwards = bytearray(256)
         self._blocks: list[array[int]] = [array("I")]
         self._firsts: list[bytes] = [b""]
+        # Where the next position belongs, if that was just searched for: (position, block, place in it).
+        self._searched = (-1, 0, 0)
 
     @property
     def text(self) -> Sequence[int]:
@@ -94,8 +96,10 @@ class SuffixIndex:
             equally, the two sides of the place where the context belongs take no turns: first one, then the other,
             and on the side of the earlier ones the latest comes first.
         """
-        block_index = max(bisect_right(self._firsts, context) - 1, 0)
-        index = bisect_right(self._blocks[block_index], bytearray(context), key=self._key)
+        key = bytearray(context)
+        block_index, index = self._place(key)
+        if key == self._key(len(self._text)):
+            self._searched = (len(self._text), block_index, index)
         left, right = self._backward_from(block_index, index), self._forward_from(block_index, index)
         left_position, right_position = next(left, -1), next(right, -1)
         number = int.from_bytes(context)
@@ -112,6 +116,11 @@ class SuffixIndex:
                 right_position = next(right, -1)
                 if not self._agrees(context, right_length, right_position):
                     right_length = self._num_common(context, number, right_position)
+
+    def _place(self, key: bytearray) -> tuple[int, int]:
+        """Return the block and the place in it behind everything that is not greater."""
+        block_index = max(bisect_right(self._firsts, key) - 1, 0)
+        return block_index, bisect_right(self._blocks[block_index], key, key=self._key)
 
     def _backward_from(self, block_index: int, index: int) -> Iterator[int]:
         yield from reversed(self._blocks[block_index][:index])
@@ -159,13 +168,14 @@ class SuffixIndex:
         self._backwards[size - needed : size - _TOKEN_BYTES * start] = new.tobytes()
 
     def _insert(self, position: int) -> None:
-        key = self._key(position)
-        block_index = max(bisect_right(self._firsts, key) - 1, 0)
+        searched, block_index, index = self._searched
+        if searched != position:
+            block_index, index = self._place(self._key(position))
+        self._searched = (-1, 0, 0)
         block = self._blocks[block_index]
-        index = bisect_right(block, key, key=self._key)
         block.insert(index, position)
         if index == 0:
-            self._firsts[block_index] = bytes(key)
+            self._firsts[block_index] = bytes(self._key(position))
         if len(block) >= _FULL_BLOCK:
             half = block[_NEW_BLOCK:]
             del block[_NEW_BLOCK:]
@@ -191,6 +201,7 @@ class SuffixIndex:
         starts = range(0, max(len(order), 1), _NEW_BLOCK)
         self._blocks = [order[start : start + _NEW_BLOCK] for start in starts]
         self._firsts = [bytes(self._key(block[0])) if block else b"" for block in self._blocks]
+        self._searched = (-1, 0, 0)
 
 
 def _doubled(depth: int) -> Iterator[int]:
