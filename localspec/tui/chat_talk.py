@@ -13,6 +13,7 @@ from localspec.methods import takes_draft
 from localspec.tui.chat_archive import ChatArchive
 from localspec.tui.chat_fold import AnswerFold, AnswerSnapshot, ChatTurn
 from localspec.tui.engine_room import EngineRoom
+from localspec.tui.kinds import drafting_for
 from localspec.tui.state import Workbench
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _SEEDS = 2**32 - 1
 """llama.cpp takes the number beyond for a random seed."""
 
-KEEP_S = 0.25
+KEEP_S = 0.5
 """From a token to its way into the store: with the store's own pace, a kill costs less than a second."""
 
 
@@ -126,7 +127,7 @@ class ChatTalk:
 
         try:
             async with self._room.occupied("answering") as engine:
-                notice = await self._prepare(engine, bench, on_load)
+                notice = await self._prepare(engine, bench, on_load, (asking.question, asking.turns))
                 if on_loaded is not None:
                     on_loaded()
                 if not asking.is_anew:
@@ -166,16 +167,30 @@ class ChatTalk:
                 engine, bench.speculation, (*messages_of(turns[:-1]), question), bench.sampling, self._room.hear
             )
 
-    async def _prepare(self, engine: Engine, bench: Workbench, on_load: Callable[[LoadProgress], None]) -> str:
+    async def _prepare(
+        self,
+        engine: Engine,
+        bench: Workbench,
+        on_load: Callable[[LoadProgress], None],
+        asked: tuple[str, tuple[ChatTurn, ...]] | None = None,
+    ) -> str:
         from localspec.session.conversation import Conversation
 
         loaded = await self._room.load(bench, on_load)
+        kind, wanted, refusal = "", bench.speculation, ""
+        if asked is not None and bench.kinds is not None:
+            kind, wanted = await asyncio.to_thread(drafting_for, bench, *asked)
         state = self._room.state.speculation
-        if state is None or state.settings != bench.speculation:
+        if state is None or state.settings != wanted:
             conversation = Conversation(engine, bench.sampling, bench.max_tokens)
-            state = (await conversation.configure(bench.speculation)).speculation
-            self._room.note_speculation(state)
-        method = bench.speculation.method
+            if kind:
+                state, refusal = await conversation.try_out(wanted, bench.speculation)
+            else:
+                state = (await conversation.configure(wanted)).speculation
+        self._room.note_speculation(state, "" if refusal else kind)
+        if refusal:
+            return f"The profile's setting for {kind} cannot be used: {refusal}"
+        method = wanted.method
         if method == "off":
             return ""
         if not state.is_on:

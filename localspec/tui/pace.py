@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from localspec.tui.state import Workbench
 
-MAX_PAUSE_S = 0.4
+MAX_PAUSE_S = 0.5
 
 REST = 6.0
 """Drawing takes a seventh of the time at most, of a core that the engine leaves to others."""

@@ -94,7 +94,7 @@ async def _through_app(opened: OpenApp) -> tuple[float, float]:
     await opened.ask(_QUESTION.content)
     await opened.until(lambda: opened.chat.live.stats.num_tokens or not opened.chat.is_working, "the first token")
     began_s, cpu_s = perf_counter(), process_time()
-    await opened.until(lambda: not opened.chat.is_working, "the answer")
+    await opened.until(lambda: not opened.chat.is_working, "the answer", look_s=0.25)
     share = (process_time() - cpu_s) / (perf_counter() - began_s)
     rate = opened.chat.turns[-1].figures.decode_tps
     assert rate is not None

@@ -25,7 +25,14 @@ from localspec.session.figures import rate_text, speed_unit
 from localspec.tui.chat_archive import ChatArchive
 from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
-from localspec.tui.chat_words import PREPARING, idle_activity, loading_activity, welcome_text, work_activity
+from localspec.tui.chat_words import (
+    idle_activity,
+    loading_activity,
+    preparing_activity,
+    welcome_text,
+    work_activity,
+)
+from localspec.tui.keyed import keyed
 from localspec.tui.pace import REST, Pace, rest_of
 from localspec.tui.plain import plain
 from localspec.tui.screens.base import ModeScreen, cancel_soon
@@ -41,8 +48,11 @@ if TYPE_CHECKING:
 PANEL_S = 0.5
 """Between two drawings of the panel's figures: nobody reads faster."""
 
-SPARING_S = 1.5
-"""The same where the engine needs every core, and between two times that Markdown is made of whole blocks."""
+SPARING_S = 2.5
+"""The same where the engine needs every core."""
+
+SPARING_BLOCKS_S = 4.0
+"""There, between two times that Markdown is made of whole blocks: each lays everything out anew."""
 
 MAX_XRAYED = 4
 """Newest answers whose rounds are held."""
@@ -207,7 +217,7 @@ class ChatDesk(ModeScreen):
             self.post_message(self.Progressed(work_activity(snapshot.live), snapshot))
 
         def on_loaded() -> None:
-            self.post_message(self.Progressed(PREPARING))
+            self.post_message(self.Progressed(preparing_activity()))
 
         outcome = Outcome(AnswerSnapshot())
         with suppress(asyncio.CancelledError):
@@ -215,7 +225,7 @@ class ChatDesk(ModeScreen):
             self._pace.begin(rest)
             self._is_sparing = rest != REST
             self._panel_pace = Pace(self._clock, SPARING_S if self._is_sparing else PANEL_S)
-            self._block_pace = Pace(self._clock, SPARING_S if self._is_sparing else 0.0)
+            self._block_pace = Pace(self._clock, SPARING_BLOCKS_S if self._is_sparing else 0.0)
             outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot, on_loaded)
         self.post_message(self.Ended(asking, outcome))
 
@@ -350,6 +360,11 @@ class ChatDesk(ModeScreen):
         if self._talk is not None and self._baseline_key() != self._looked_up and state.busy != "measuring":
             self._look_up_baseline()
 
+    def show_keys(self) -> None:
+        """Say anew what names keys, unless something is going on: that is said again and again."""
+        if self._talk is not None and not self.is_working:
+            self._show_idle()
+
     def on_screen_resume(self) -> None:
         """Another screen may have measured meanwhile."""
         if self._archive is not None and self.engine_state.loaded is not None:
@@ -405,7 +420,7 @@ class ChatDesk(ModeScreen):
 
     def _is_refused(self) -> bool:
         if self.is_working:
-            self._say("The engine is at work. Esc stops it.")
+            self._say(keyed("The engine is at work; {chat.stop} stops it."))
         return self.is_working
 
     def _show_idle(self) -> None:
