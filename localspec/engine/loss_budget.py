@@ -14,8 +14,9 @@ class LossBudget:
     """A token bucket: every token earns a little, a round that lost time pays it, one that won time puts it back.
 
     A round is only begun if what it could lose is there. So after N tokens the estimated loss against plain decoding
-    is at most START + SHARE * N plain steps (at 128 tokens 2.6 %), whatever the drafter does. Of a drafter that has
-    been right, what is certain by now counts as not lost; it may disappoint by that much once.
+    is at most START + SHARE * N plain steps (at 128 tokens 2.6 %), whatever the drafter does. What choosing takes
+    counts as lost too; where that alone is over SHARE of a step, it goes on top. Of a drafter that has been right,
+    what is certain by now counts as not lost; it may disappoint by that much once.
     """
 
     def __init__(self, start: float = START) -> None:
