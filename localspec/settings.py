@@ -83,6 +83,10 @@ class DraftGroup(_Group):
     """Positions of the draft model's context; 0 takes as many as the target has."""
     n_gpu_layers: int | None = Field(None, ge=-1, le=2**16)
     """The draft model's layers on the GPU, -1 for all; not set: as for the target."""
+    n_threads: int = Field(0, ge=0, le=512)
+    """Threads of the draft model's single-token steps; 0 takes the target's."""
+    n_threads_batch: int = Field(0, ge=0, le=512)
+    """Threads of its steps with several tokens; 0 takes the target's n_threads_batch, or else its own n_threads."""
     type_k: KvType | None = None
     """Type of the draft model's cached keys, likewise values; not set: as for the target."""
     type_v: KvType | None = None

@@ -131,6 +131,8 @@ def _read(params: Any) -> dict[str, Any]:
         "draft_n_min": draft.n_min,
         "draft_p_min": draft.p_min,
         "draft_n_gpu_layers": draft.n_gpu_layers,
+        "draft_n_threads": draft.cpuparams.n_threads,
+        "draft_n_threads_batch": draft.cpuparams_batch.n_threads,
         "draft_type_v": str(draft.cache_type_v),
         "ngram_size": ngram.size_n,
         "ngram_draft": ngram.size_m,

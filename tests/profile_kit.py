@@ -34,7 +34,14 @@ SAMPLING: Record = {
     "seed": 1,
     "grammar": "",
 }
-DRAFT_CONTEXT: Record = {"n_ctx": 4096, "n_gpu_layers": 0, "type_k": "f16", "type_v": "f16"}
+DRAFT_CONTEXT: Record = {
+    "n_ctx": 4096,
+    "n_threads": 4,
+    "n_threads_batch": 4,
+    "n_gpu_layers": 0,
+    "type_k": "f16",
+    "type_v": "f16",
+}
 
 
 def model(path: str, **changes: object) -> Record:

@@ -72,9 +72,7 @@ def heading(measurement: Measurement, names: Names) -> tuple[str, ...]:
     lines = [f"target  {_sized(names[0].shown, target)}"]
     if draft is not None:
         lines.append(f"draft   {_sized(Path(draft.path).name if names[1] is None else names[1].shown, draft)}")
-    threads = f"{target.n_threads}"
-    if target.n_threads_batch != target.n_threads:
-        threads += f" ({target.n_threads_batch} for several tokens)"
+    threads = threads_text(target, draft)
     temperatures = dict.fromkeys(plan.sampling_for(workload).temperature for workload in plan.workloads)
     pairs = "1 pair" if plan.num_pairs == 1 else f"{plan.num_pairs} pairs"
     lines.append(
@@ -87,6 +85,14 @@ def heading(measurement: Measurement, names: Names) -> tuple[str, ...]:
     if memory is not None and memory.plan is not None and loaded.footprint is not None:
         lines.append(f"memory  {', '.join(memory_texts(memory, loaded))}")
     return tuple(lines)
+
+
+def threads_text(target: ModelInfo, draft: ModelInfo | None) -> str:
+    """Return how many threads steps have, such as `4 (8 for several tokens, 2 for the draft)`."""
+    more = [f"{target.n_threads_batch} for several tokens"] if target.n_threads_batch != target.n_threads else []
+    if draft is not None and draft.n_threads != target.n_threads:
+        more.append(f"{draft.n_threads} for the draft")
+    return f"{target.n_threads} ({', '.join(more)})" if more else f"{target.n_threads}"
 
 
 def memory_texts(memory: LoadPlan, loaded: ModelsLoaded) -> tuple[str, ...]:
@@ -160,6 +166,10 @@ def draft_context_words(own: ContextSettings, target: ContextSettings) -> list[s
     words = []
     if own.n_ctx != target.n_ctx:
         words += ["--draft-n-ctx", str(own.n_ctx)]
+    if own.n_threads != target.n_threads:
+        words += ["--draft-threads", str(own.n_threads)]
+    if own.n_threads_batch != target.n_threads_batch:
+        words += ["--draft-threads-batch", str(own.n_threads_batch)]
     if own.n_gpu_layers != target.n_gpu_layers:
         words += ["--draft-n-gpu-layers", str(own.n_gpu_layers)]
     if (own.type_k, own.type_v) != (target.type_k, target.type_v):

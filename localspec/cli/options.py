@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localspec.cli.completion import complete_model
+from localspec.cli.completion import complete_model, complete_workload
 from localspec.methods import DRAFTING_SETTINGS
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ def flags_of(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     key, _, value = (given.get("draft_kv") or "").partition("/")
     flags["draft"] |= {
         "n_ctx": given.get("draft_n_ctx"),
+        "n_threads": given.get("draft_n_threads"),
+        "n_threads_batch": given.get("draft_n_threads_batch"),
         "n_gpu_layers": given.get("draft_n_gpu_layers"),
         "type_k": key or None,
         "type_v": value or key or None,
@@ -232,6 +234,21 @@ draft_placement = together(
         help="Positions of the draft's context; it stops drafting there. Default: as many as the target's.",
     ),
     click.option(
+        "--draft-threads",
+        "draft_n_threads",
+        type=_whole(0),
+        metavar="N",
+        help="Threads of the draft. Default: 0, which takes --threads.",
+    ),
+    click.option(
+        "--draft-threads-batch",
+        "draft_n_threads_batch",
+        type=_whole(0),
+        metavar="N",
+        help="Threads of the draft's steps with several tokens. Default: 0, which takes --threads-batch, or else "
+        "--draft-threads.",
+    ),
+    click.option(
         "--draft-n-gpu-layers",
         type=_whole(-1),
         metavar="N",
@@ -245,12 +262,34 @@ draft_placement = together(
     ),
 )
 
-my_chats = click.option(
-    "--my-chats",
-    "is_own",
-    is_flag=True,
-    help="Your own prompts from the kept chats, sorted by kind, beside or instead of workloads. They stay on this "
-    "machine.",
+texts = together(
+    click.option(
+        "--workload",
+        "workloads",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_workload,
+        help="Prompts of one kind, one of those below; may be given several times. Default: edit and chat.",
+    ),
+    click.option(
+        "--prompt",
+        "prompt_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A text file as the prompt, beside or instead of workloads.",
+    ),
+    click.option(
+        "--my-chats",
+        "is_own",
+        is_flag=True,
+        help="Your own prompts from the kept chats, sorted by kind, beside or instead of workloads. They stay on this "
+        "machine.",
+    ),
+)
+"""What is generated from."""
+
+ignore_eos = click.option(
+    "--ignore-eos", is_flag=True, help="Go on past the end of the answer, so that all runs are equally long."
 )
 
 force = click.option("--force", "is_forced", is_flag=True, help="Load even what would not fit into memory.")

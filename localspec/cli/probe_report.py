@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from localspec.cli.advice import command_line
-from localspec.cli.heading import Names, context_words, draft_context_words, model_text
+from localspec.cli.heading import Names, context_words, draft_context_words, model_text, threads_text
 from localspec.cli.probe_drawing import draw_needed
 from localspec.cli.screen import DASH, print_table, say, table
 from localspec.engine.events import StepCost
@@ -57,9 +57,7 @@ def _heading(report: ProbeReport, names: Names) -> list[str]:
     lines = [f"target  {model_text(names[0].shown, target)}, {bytes_text(target.size_bytes)}"]
     if draft is not None and names[1] is not None:
         lines.append(f"draft   {model_text(names[1].shown, draft)}, {bytes_text(draft.size_bytes)}")
-    threads = f"{target.n_threads}"
-    if target.n_threads_batch != target.n_threads:
-        threads += f" ({target.n_threads_batch} for several tokens)"
+    threads = threads_text(target, draft)
     lines.append(one_line(f"n_ctx {target.n_ctx}, threads {threads}, text {report.plan.text_name}"))
     return lines
 

@@ -93,6 +93,8 @@ def profile_settings(profile: NamedProfile) -> dict[str, object]:
         # Both contexts have settings of these names; those of the draft have options of their own.
         named |= {
             "draft_n_ctx": own.n_ctx,
+            "draft_n_threads": own.n_threads,
+            "draft_n_threads_batch": own.n_threads_batch,
             "draft_n_gpu_layers": own.n_gpu_layers,
             "draft_kv": f"{own.type_k}/{own.type_v}",
         }

@@ -43,6 +43,8 @@ DEFAULT_WORKLOADS = ("edit", "chat")
 _KNOBS: dict[str, Knob] = {
     "n_threads": "threads",
     "n_threads_batch": "threads",
+    "draft_n_threads": "draft_threads",
+    "draft_n_threads_batch": "draft_threads",
     "flash_attn": "flash_attn",
     "type_k": "kv",
     "type_v": "kv",

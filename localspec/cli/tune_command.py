@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +11,12 @@ from localspec.cli.model_commands import LOCAL_MODEL_HELP
 from localspec.cli.services import Services
 
 DEFAULT_BUDGET = "5m"
+
+_SEARCHED = (
+    *("n_threads", "n_threads_batch", "draft_n_threads", "draft_n_threads_batch"),
+    *("flash_attn", "type_k", "type_v", "draft_n_gpu_layers"),
+)
+"""Options that are searched unless they are given."""
 
 
 @click.command(
@@ -27,22 +32,7 @@ DEFAULT_BUDGET = "5m"
     shell_complete=completion.complete_model,
     help="A model that may draft; may be given several times, and each is a candidate.",
 )
-@click.option(
-    "--workload",
-    "workloads",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.complete_workload,
-    help="The kind of text to tune for, one of those below; may be given several times. Default: edit and chat.",
-)
-@click.option(
-    "--prompt",
-    "prompt_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A text file as the prompt, beside or instead of workloads.",
-)
-@options.my_chats
+@options.texts
 @click.option(
     "--budget",
     default=DEFAULT_BUDGET,
@@ -72,7 +62,7 @@ DEFAULT_BUDGET = "5m"
 )
 @click.option("--replace", "replaces", is_flag=True, help="Replace a profile of that name.")
 @click.option("--no-keep", "is_kept", is_flag=True, flag_value=False, default=True, help="Keep no run and no profile.")
-@click.option("--ignore-eos", is_flag=True, help="Go on past the end of the answer, so that all runs are equally long.")
+@options.ignore_eos
 @options.sampling
 @options.max_tokens
 @options.placement
@@ -96,11 +86,7 @@ def tune(services: Services, /, **given: Any) -> int:
         ignore_eos=given["ignore_eos"],
         is_forced=given["is_forced"],
         is_own=given["is_own"],
-        fixed=tuple(
-            name
-            for name in ("n_threads", "n_threads_batch", "flash_attn", "type_k", "type_v", "draft_n_gpu_layers")
-            if given[name] is not None
-        ),
+        fixed=tuple(name for name in _SEARCHED if given[name] is not None),
     )
     return run_tune(services, choice, options.flags_of(given), given["is_json"])
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 OnLoadProgress = Callable[["LoadProgress"], None]
 
+_OF_THE_DRAFT = {"n_ctx", "n_threads", "n_threads_batch", "n_gpu_layers", "type_k", "type_v"}
+"""Settings of the draft group that say how the draft model is loaded, and not how it drafts."""
+
 
 def context_settings(settings: Settings) -> ContextSettings:
     """Return the context group as the engine takes it."""
@@ -34,6 +37,8 @@ def draft_context_settings(settings: Settings) -> ContextSettings:
     return replace(
         context,
         n_ctx=draft.n_ctx or context.n_ctx,
+        n_threads=draft.n_threads or context.n_threads,
+        n_threads_batch=draft.n_threads_batch or context.n_threads_batch,
         n_gpu_layers=context.n_gpu_layers if draft.n_gpu_layers is None else draft.n_gpu_layers,
         type_k=draft.type_k or context.type_k,
         type_v=draft.type_v or context.type_v,
@@ -53,7 +58,7 @@ def sampling_settings(settings: Settings) -> SamplingSettings:
 
 def speculation_settings(settings: Settings, method: Method) -> SpeculationSettings:
     """Return the draft group as the engine takes it, with the given method in place of its own."""
-    own = settings.draft.model_dump(exclude={"n_ctx", "n_gpu_layers", "type_k", "type_v"})
+    own = settings.draft.model_dump(exclude=_OF_THE_DRAFT)
     return SpeculationSettings(**{**own, "method": method})
 
 

@@ -31,6 +31,8 @@ WORDS: Mapping[tuple[str, str], str] = {
     ("draft", "remembers"): "suffix: keep answers to copy from",
     ("draft", "n_ctx"): "draft model's; 0: as the target's",
     ("draft", "n_gpu_layers"): "draft model's; empty: as the target's",
+    ("draft", "n_threads"): "draft model's; 0: as the target's",
+    ("draft", "n_threads_batch"): "likewise, of several tokens",
     ("draft", "type_k"): "draft model's; unset: as the target's",
     ("draft", "type_v"): "likewise",
     ("sampling", "temperature"): "0 takes the most probable token",

@@ -44,7 +44,7 @@ def test_every_option_is_known_and_means_what_it_should(program: Program, tiny_f
     profile = tiny(
         tiny_files,
         context=context,
-        draft_context={"n_ctx": 512, "n_gpu_layers": 7, "type_k": "f16", "type_v": "q8_0"},
+        draft_context={**DRAFT_CONTEXT, "n_ctx": 512, "n_gpu_layers": 7, "type_v": "q8_0", "n_threads": 5, "n_threads_batch": 6},
         speculation=drafting(n_max=5, n_min=2, p_min=0.25),
         sampling={**SAMPLING, "temperature": 0.5, "top_k": 7, "repeat_last_n": -1, "seed": 9, "presence_penalty": -1.5},
     )
@@ -55,6 +55,7 @@ def test_every_option_is_known_and_means_what_it_should(program: Program, tiny_f
     assert (params["n_ctx"], params["n_batch"], params["n_ubatch"], params["n_threads"]) == (512, 128, 64, 3)
     # llama.cpp writes -2 for all layers.
     assert (params["n_gpu_layers"], params["draft_n_gpu_layers"], params["n_threads_batch"]) == (-2, 7, 2)
+    assert (params["draft_n_threads"], params["draft_n_threads_batch"]) == (5, 6)
     assert params["types"][-1] == "DRAFT_SIMPLE"
     assert (params["draft_n_max"], params["draft_n_min"], params["draft_p_min"]) == (5, 2, 0.25)
     assert (params["flash_attn"], params["fit"]) == (1, False)

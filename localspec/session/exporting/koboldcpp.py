@@ -6,6 +6,7 @@ from localspec.session.exporting.values import (
     Command,
     Option,
     draft_path,
+    draft_threads_remarks,
     drafting_remarks,
     sampling_remark,
     target_path,
@@ -61,6 +62,7 @@ def koboldcpp_command(profile: NamedProfile) -> Command:
         options.append(("--draftgpulayers", ALL_LAYERS if layers < 0 else str(layers)))
         if own is not None and own.n_ctx != context.n_ctx:
             remarks.append(f"The draft's own n_ctx {own.n_ctx} has no equivalent here.")
+        remarks += draft_threads_remarks(profile)
     if drafting.method == "ngram":
         remarks.append("Drafting by n-grams has no option here: nothing is drafted by this command.")
     else:

@@ -94,6 +94,12 @@ def _draft_model(profile: NamedProfile) -> tuple[list[Option], list[str]]:
     ]
     remarks = list(drafting_remarks(profile, ("n_min", "p_min", "verification")))
     if own is not None:
+        # Left out, both are as the target's, the second one, too (common/arg.cpp: postprocess_cpu_params).
+        context = document.context
+        if own.n_threads and own.n_threads != context.n_threads:
+            options.append(("--spec-draft-threads", str(own.n_threads)))
+        if own.n_threads_batch and own.n_threads_batch != context.n_threads_batch:
+            options.append(("--spec-draft-threads-batch", str(own.n_threads_batch)))
         options += [
             ("--spec-draft-ngl", _layers(own.n_gpu_layers)),
             ("--spec-draft-type-k", own.type_k),

@@ -1,8 +1,8 @@
 """What changes with a load only: threads, flash attention, cache types, placement of the draft.
 
 Each way of loading is timed by its steps, which takes seconds, and no answers are needed. llama.cpp takes n_threads for
-steps of one token, the draft's too, and n_threads_batch for wider ones, so that one load with k threads for
-everything tells about both: the best of each are put together.
+steps of one token and n_threads_batch for wider ones, and the draft's context has threads of its own, so that one load
+with k threads for everything tells about all three: the best of each are put together.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ LEAST_GAIN: Final = 0.03
 """A way of loading must be faster by this much, and its usual times lie apart from those of the one before."""
 _ASSUMED_ACCEPTANCE: Final = 0.7
 """For weighing wide steps before anything is drafted."""
+_OF_THE_DRAFT: Final = frozenset({"draft_threads", "draft_placement"})
+"""What changes nothing for an answer without drafts."""
 
 Contexts = tuple[ContextSettings, ContextSettings]
 """Of target and draft."""
@@ -45,6 +47,11 @@ class ColdKnobs:
     has_draft: bool
     fixed: frozenset[Knob] = frozenset()
     kv_types: tuple[KvType, ...] = ()
+
+    @property
+    def searches_draft_threads(self) -> bool:
+        """Whether the draft may get other threads than the target. Who states threads means those of both."""
+        return self.has_draft and not self.fixed & {"threads", "draft_threads"}
 
 
 def thread_counts(cores: Cores, has_gpu: bool = False) -> tuple[int, ...]:
@@ -78,44 +85,45 @@ async def screen(
     """
     run = _Screen(measure, has_time, on_try)
     base = await run.must_try("as given", contexts)
-    chosen, changes = contexts, list[str]()
+    chosen, changes = contexts, dict[str, str]()
     reference = base
+    has_own_threads = knobs.searches_draft_threads and contexts[0].n_threads == contexts[1].n_threads == 0
     if "threads" not in knobs.fixed and contexts[0].n_threads == 0:
         by_threads = {
             count: trial
             for count in thread_counts(knobs.cores, knobs.has_gpu)
             if (trial := await run.attempt(f"threads {count}", _with_threads(contexts, count))) is not None
         }
-        chosen, changes = _best_threads(reference, by_threads, contexts, knobs.cores.physical)
+        chosen, changes = _best_threads(reference, by_threads, contexts, knobs.cores.physical, has_own_threads)
     if changes:
         # The parts were measured apart: together, later, and against what was given.
-        together = await run.attempt(", ".join(changes), chosen)
-        if together is None or not _is_faster(together, reference):
-            chosen, changes = contexts, []
+        together = await run.attempt(", ".join(changes.values()), chosen)
+        if together is None or not _is_faster(together, reference, changes.keys() == {"draft_threads"}):
+            chosen, changes = contexts, {}
         else:
             reference = together
-    for name, knob, change in _others(knobs):
+    for name, knob, change in _others(knobs, has_own_threads):
         tried = None if knob in knobs.fixed else change(chosen)
         if tried is None:
             continue
         trial = await run.attempt(name, tried)
-        if trial is not None and _is_faster(trial, reference):
+        if trial is not None and _is_faster(trial, reference, knob == "draft_threads"):
             chosen, reference = (trial.context, trial.draft_context), trial
-            changes.append(name)
+            changes[knob] = name
     notes = []
     if changes:
         again = await run.attempt("as given", contexts)
-        if again is not None and not _is_faster(reference, again):
+        is_of_draft = changes.keys() == {"draft_threads"}
+        if again is not None and not _is_faster(reference, again, is_of_draft):
             notes.append("What seemed a faster way of loading was not so when tried again; it stays as given.")
-            chosen, changes, reference = contexts, [], again
-    kv = [name for name in changes if name.startswith("KV ")]
-    if kv:
-        notes.append(f"{kv[-1]} changes the text a little, whatever is drafted: it was allowed, and is faster here.")
+            chosen, changes, reference = contexts, {}, again
+    if kv := changes.get("kv"):
+        notes.append(f"{kv} changes the text a little, whatever is drafted: it was allowed, and is faster here.")
     gain = None
-    if changes:
+    if changes.keys() - _OF_THE_DRAFT:
         first, last = base.step_s(1), reference.step_s(1)
         gain = first / last if first and last else None
-    return ColdChoice(*chosen, tuple(changes), gain, tuple(run.trials), tuple(notes))
+    return ColdChoice(*chosen, tuple(changes.values()), gain, tuple(run.trials), tuple(notes))
 
 
 class _Screen:
@@ -174,27 +182,34 @@ def best_length(trial: ColdTrial | None) -> int:
 
 def _with_threads(contexts: Contexts, count: int) -> Contexts:
     target, draft = contexts
-    return (
-        replace(target, n_threads=count, n_threads_batch=count),
-        replace(draft, n_threads=count, n_threads_batch=count),
-    )
+    # The draft's own that were stated stay.
+    own = replace(draft, n_threads=count, n_threads_batch=count) if draft.n_threads == 0 else draft
+    return replace(target, n_threads=count, n_threads_batch=count), own
 
 
 def _best_threads(
-    base: ColdTrial, by_threads: dict[int, ColdTrial], contexts: Contexts, usual: int
-) -> tuple[Contexts, list[str]]:
+    base: ColdTrial, by_threads: dict[int, ColdTrial], contexts: Contexts, usual: int, has_own_threads: bool
+) -> tuple[Contexts, dict[str, str]]:
     measured = {usual: base, **by_threads}
-    single = _least(measured, usual, lambda trial: _single_s(trial, base))
+    if has_own_threads:
+        single = _least(measured, usual, lambda trial: trial.step_s(1))
+        # Clearly better than with as many as the target's, since those need no words.
+        drafting = _least(measured, single, lambda trial: trial.draft_step_s)
+    else:
+        single = drafting = _least(measured, usual, lambda trial: _single_s(trial, base))
     wide = _least(measured, usual, lambda trial: round_s(trial, 0.0))
-    changes = []
-    if single != usual:
-        changes.append(f"threads {single}")
+    changes = {"threads": f"threads {single}"} if single != usual else {}
     if wide != single:
-        changes.append(f"threads-batch {wide}")
-    if not changes:
-        return contexts, []
-    batch = wide if wide != single else 0
-    target, draft = (replace(context, n_threads=single, n_threads_batch=batch) for context in contexts)
+        changes["threads_batch"] = f"threads-batch {wide}"
+    has_other = bool(changes)
+    target, draft = contexts
+    if has_other:
+        target = replace(target, n_threads=single, n_threads_batch=wide if wide != single else 0)
+    if drafting != single:
+        changes["draft_threads"] = f"draft threads {drafting}"
+        draft = replace(draft, n_threads=drafting, n_threads_batch=wide)
+    elif has_other and draft.n_threads == 0:
+        draft = replace(draft, n_threads=target.n_threads, n_threads_batch=target.n_threads_batch)
     return (target, draft), changes
 
 
@@ -220,18 +235,35 @@ def _least(measured: dict[int, ColdTrial], usual: int, cost: Callable[[ColdTrial
     return best
 
 
-def _others(knobs: ColdKnobs) -> tuple[tuple[str, Knob, Change], ...]:
+def _others(knobs: ColdKnobs, has_own_threads: bool) -> tuple[tuple[str, Knob, Change], ...]:
     tried: list[tuple[str, Knob, Change]] = []
     if knobs.has_gpu and knobs.has_draft:
-        tried.append(("draft on the processor", "draft_placement", _draft_on_processor))
+        # What is best beside a GPU, often a single one, is too few for a model on the processor.
+        num_threads = knobs.cores.physical if has_own_threads else 0
+        to_processor = functools.partial(_draft_on_processor, num_threads=num_threads)
+        tried.append(("draft on the processor", "draft_placement", to_processor))
+        for count in thread_counts(knobs.cores) if has_own_threads else ():
+            with_count = functools.partial(_with_draft_threads, count=count)
+            tried.append((f"draft threads {count}", "draft_threads", with_count))
     tried.append(("flash attention off", "flash_attn", _without_flash_attn))
     tried += [(f"KV {kv}", "kv", functools.partial(_with_kv, kv=kv)) for kv in knobs.kv_types]
     return tuple(tried)
 
 
-def _draft_on_processor(contexts: Contexts) -> Contexts | None:
+def _draft_on_processor(contexts: Contexts, num_threads: int) -> Contexts | None:
     target, draft = contexts
-    return None if draft.n_gpu_layers == 0 else (target, replace(draft, n_gpu_layers=0))
+    if draft.n_gpu_layers == 0:
+        return None
+    threads = num_threads or draft.n_threads
+    return target, replace(
+        draft, n_gpu_layers=0, n_threads=threads, n_threads_batch=num_threads or draft.n_threads_batch
+    )
+
+
+def _with_draft_threads(contexts: Contexts, count: int) -> Contexts | None:
+    target, draft = contexts
+    # On a GPU they hardly matter, and loads take time.
+    return (target, replace(draft, n_threads=count)) if draft.n_gpu_layers == 0 else None
 
 
 def _without_flash_attn(contexts: Contexts) -> Contexts | None:
@@ -252,9 +284,11 @@ def _with_kv(contexts: Contexts, kv: KvType) -> Contexts | None:
     )
 
 
-def _is_faster(trial: ColdTrial, other: ColdTrial) -> bool:
-    """Whether both plain steps and drafted tokens together are clearly faster."""
-    pairs = [(trial.step_s(1), other.step_s(1)), (round_s(trial), round_s(other))]
+def _is_faster(trial: ColdTrial, other: ColdTrial, is_of_draft: bool = False) -> bool:
+    """Whether both plain steps and drafted tokens together are clearly faster; of what is the draft's, the latter."""
+    pairs = [(round_s(trial), round_s(other))]
+    if not is_of_draft:
+        pairs.append((trial.step_s(1), other.step_s(1)))
     known = [math.log(one / two) for one, two in pairs if one and two]
     if not known or sum(known) / len(known) > math.log(1.0 - LEAST_GAIN):
         return False

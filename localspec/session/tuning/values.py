@@ -27,7 +27,7 @@ STAGES: Final[tuple[tuple[Stage, str], ...]] = (
 )
 """In order, with what each is about."""
 
-Knob = Literal["threads", "flash_attn", "kv", "draft_placement"]
+Knob = Literal["threads", "draft_threads", "flash_attn", "kv", "draft_placement"]
 """What changes with a load only."""
 
 
@@ -117,9 +117,14 @@ class ColdChoice:
     changes: tuple[str, ...] = ()
     """What is not as it was given, such as `threads 4`."""
     off_gain: float | None = None
-    """Plain steps per second / with the settings as given; None where nothing changed or nothing was measured."""
+    """Plain steps per second / with the settings as given; None where nothing changed for them, or was measured."""
     trials: tuple[ColdTrial, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def of_draft(self) -> tuple[str, ...]:
+        """Those of the changes that help drafting only."""
+        return tuple(change for change in self.changes if change.startswith("draft "))
 
 
 @dataclass(frozen=True, slots=True)

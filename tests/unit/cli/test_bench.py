@@ -379,10 +379,10 @@ def test_the_command_to_go_on_with_brings_back_how_it_was_measured(
     monkeypatch.chdir(tmp_path)
     options = "--method draft --max-tokens 12 --p-min 0.5 --n-gpu-layers 0 --no-flash-attn --draft-n-ctx 128"
     arguments: list[str | Path] = ["model.gguf", "--draft", "a draft.gguf", "--prompt", prompt, *options.split()]
-    assert bench(EchoEngine(), *arguments, "--draft-kv", "q8_0/f16") == 0
+    assert bench(EchoEngine(), *arguments, "--draft-kv", "q8_0/f16", "--draft-threads", "2") == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
         "  localspec chat model.gguf --draft 'a draft.gguf' --method draft --n-max 4 --p-min 0.5 "
-        "--draft-n-ctx 128 --draft-kv q8_0/f16 --n-gpu-layers 0 --no-flash-attn"
+        "--draft-n-ctx 128 --draft-threads 2 --draft-kv q8_0/f16 --n-gpu-layers 0 --no-flash-attn"
     )
 
 

@@ -13,6 +13,7 @@ from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.cli.tune_profile import made_up_name
 from localspec.engine.interface import Engine
+from localspec.engine.requests import LoadModels, Request
 from localspec.engine.values import SpeculationSettings
 from localspec.hardware.cores import Cores
 from localspec.session.profiles import read_profile
@@ -178,3 +179,24 @@ def test_made_up_names_can_be_names() -> None:
     for stem in ("model", "[red]", "\x1b[31m", "a" * 200, "..", "日本 7B", "-x"):
         name = check_name(made_up_name(Path(f"{stem}.gguf"), set()))
         assert made_up_name(Path(f"{stem}.gguf"), {name.casefold()}) != name
+
+
+def test_stated_threads_of_the_draft_stay(
+    target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = target.with_name("draft.gguf")
+    draft.write_bytes(b"GGUF")
+    for more, is_stated in (((), False), (("--draft-threads", "1"), True)):
+        engine = engine_of(good, draft_step=lambda context: 0.2 if context.n_threads == 2 else 0.6)
+        seen: set[int] = set()
+
+        def watch(request: Request, seen: set[int] = seen) -> None:
+            if isinstance(request, LoadModels):
+                seen.add(request.draft_context.n_threads)
+
+        engine.on_request = watch
+        arguments = (target, "--draft", draft, "--workload", "chat", "--budget", "90s", "--no-keep", "--json", *more)
+        assert tune(engine, monkeypatch, *arguments) == 0
+        changes = json.loads(capsys.readouterr().out)["loading"]["changes"]
+        assert ("draft threads 2" in changes) is not is_stated
+        assert (seen == {1}) is is_stated
