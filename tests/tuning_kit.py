@@ -24,6 +24,7 @@ from localspec.engine.events import (
 from localspec.engine.requests import Generate, LoadModels, MeasureSteps, Request
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.hardware.cores import Cores
+from localspec.hardware.host import PowerSource
 from localspec.hardware.throttling import ClockReading
 from localspec.session.tuning.reporter import OnProgress
 from localspec.session.tuning.tuner import tune
@@ -45,10 +46,13 @@ class SpeedyEngine(ScriptedEngine):
     truth: Truth = lambda settings, prompt: 1.0
     plain: Callable[[ContextSettings], float] = lambda context: 1.0
     """Speed of plain steps / the usual, by the way of loading."""
+    draft_step: Callable[[ContextSettings], float] = lambda context: 0.125
+    """Step of the draft model / a plain one of the target as usual, by how the draft is loaded."""
     drift: float = 1.0
     """Every run takes this many times as long as the one before."""
     load_s: float = 0.5
     context: ContextSettings = field(default_factory=ContextSettings)
+    draft_context: ContextSettings = field(default_factory=ContextSettings)
     num_loads: int = 0
     num_runs: int = 0
     on_request: Callable[[Request], None] = lambda request: None
@@ -57,7 +61,7 @@ class SpeedyEngine(ScriptedEngine):
         self.on_request(request)
         if isinstance(request, LoadModels):
             self.clock.advance(self.load_s)
-            self.context = request.context
+            self.context, self.draft_context = request.context, request.draft_context
             self.num_loads += 1
             self._target = model_info(request.target_path)
             self._draft = model_info(request.draft_path) if request.draft_path else None
@@ -83,7 +87,8 @@ class SpeedyEngine(ScriptedEngine):
             for width in request.widths
             for time_s in (step_s * (1.0 + 0.1 * (width - 1)),)
         )
-        draft = None if self._draft is None else StepCost(1, step_s / 8, step_s / 8.1, step_s / 7.9, 20)
+        draft_s = step_s * self.draft_step(self.draft_context)
+        draft = None if self._draft is None else StepCost(1, draft_s, 0.99 * draft_s, 1.01 * draft_s, 20)
         return StepsMeasured(request.id, request.depth, 500.0, costs, None, draft)
 
     async def _generate(self, request: Generate) -> AsyncIterator[Event]:
@@ -141,7 +146,12 @@ def plan_of(folder: Path, *, num_drafts: int = 1, **changes: object) -> TuningPl
 
 
 async def tuned(
-    engine: SpeedyEngine, plan: TuningPlan, on_progress: OnProgress | None = None, clock: FakeClock | None = None
+    engine: SpeedyEngine,
+    plan: TuningPlan,
+    on_progress: OnProgress | None = None,
+    clock: FakeClock | None = None,
+    read_power: Callable[[], tuple[PowerSource, float | None]] = lambda: ("mains", 80.0),
+    read_clock: Callable[[], ClockReading] = lambda: ClockReading(None, None, None),
 ) -> TuningResult:
     """Search with time that passes on the engine's clock only."""
 
@@ -153,7 +163,8 @@ async def tuned(
         plan,
         on_progress or ignore,
         clock=clock or engine.clock,
-        read_clock=lambda: ClockReading(None, None, None),
+        read_clock=read_clock,
         read_energy=lambda: None,
+        read_power=read_power,
         cores=CORES,
     )

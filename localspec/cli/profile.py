@@ -22,7 +22,15 @@ from localspec.session.exporting.exports import profile_record
 from localspec.session.hashing import remembered_sha256
 from localspec.session.library import local_models
 from localspec.session.plain_text import one_line
-from localspec.session.profiles import NamedProfile, evidence_text, file_notes, make_profile, read_profile, speedup_text
+from localspec.session.profiles import (
+    NamedProfile,
+    evidence_notes,
+    evidence_text,
+    file_notes,
+    make_profile,
+    read_profile,
+    speedup_text,
+)
 from localspec.session.records import encode_record
 from localspec.session.run_document import Figure, choose_run
 from localspec.store.database import Database
@@ -85,7 +93,7 @@ def run_list(services: Services, is_json: bool) -> int:
         print_table(console, grid)
     for read in found:
         if isinstance(read, NamedProfile):
-            for note in (*_doubts(read), *file_notes(read)):
+            for note in (*evidence_notes(read.document.evidence), *file_notes(read)):
                 say(console, f"note: {one_line(f'{read.name}: {note}')}")
         else:
             say(console, f"note: {one_line(read)}")
@@ -155,7 +163,8 @@ def _show(console: Console, profile: NamedProfile) -> None:
     if own is not None:
         rows.add_row(
             "draft's context",
-            f"n_ctx {own.n_ctx}, layers on the GPU {_layers(own.n_gpu_layers)}, cache {_types(own.type_k, own.type_v)}",
+            f"n_ctx {own.n_ctx}, threads {own.n_threads or 'as the target'}, "
+            f"layers on the GPU {_layers(own.n_gpu_layers)}, cache {_types(own.type_k, own.type_v)}",
         )
     rows.add_row("flash attention", "on" if context.flash_attn else "off")
     rows.add_row(
@@ -173,15 +182,8 @@ def _show(console: Console, profile: NamedProfile) -> None:
         rows.add_row("device", one_line(evidence.device) or DASH)
         rows.add_row("build", one_line(evidence.build) or DASH)
     print_table(console, rows)
-    for note in (*_doubts(profile), *file_notes(profile)):
+    for note in (*evidence_notes(profile.document.evidence), *file_notes(profile)):
         say(console, f"note: {one_line(note)}")
-
-
-def _doubts(profile: NamedProfile) -> tuple[str, ...]:
-    evidence = profile.document.evidence
-    if evidence is None or evidence.is_reliable:
-        return ()
-    return ("Its figure is unusable: the baseline changed too much while it was measured.",)
 
 
 def say_reading(path: Path) -> None:

@@ -14,7 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from localspec.engine.values import ContextSettings, Method, SamplingSettings, SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
 from localspec.methods import needs_draft, takes_draft
+from localspec.session.condition_marks import marks_of_record, marks_sentence
 from localspec.session.kind_outcome import arms_by_kind
+from localspec.session.records import document_of
 from localspec.session.run_document import Figure, RunArm, RunDocument, RunModel, RunWorkload, read_document
 from localspec.session.run_files import check_model
 from localspec.session.verdict import factor_text
@@ -54,6 +56,9 @@ class DraftContext(_Part):
     """What the draft model's context has of its own."""
 
     n_ctx: int
+    n_threads: int | None = None
+    """None in profiles of before: as the target's."""
+    n_threads_batch: int | None = None
     n_gpu_layers: int
     type_k: KvType
     type_v: KvType
@@ -71,6 +76,8 @@ class Evidence(_Part):
     """All workloads of it: name, speedup and verdict of each."""
     is_reliable: bool = True
     """False if the speedup is not to be relied on: the baseline changed too much while it was measured."""
+    marks: list[str] = []
+    """What of the machine's state marks the speedup, such as `on battery`."""
     device: str = ""
     build: str = ""
     measured_at: str = ""
@@ -199,7 +206,7 @@ def make_profile(
 def profile_flags(profile: NamedProfile) -> dict[str, dict[str, object]]:
     """Return a profile's settings by group, as options of a command line would give them."""
     document = profile.document
-    own = {} if document.draft_context is None else document.draft_context.model_dump()
+    own = {} if document.draft_context is None else document.draft_context.model_dump(exclude_none=True)
     drafting = document.speculation.model_dump(exclude={"method", "remembers", *DraftContext.model_fields})
     return {
         "draft": {**drafting, **own},
@@ -236,6 +243,16 @@ def speedup_text(figure: Figure | None) -> str:
     return f"{factor_text(figure.median)}x ({factor_text(figure.low)} to {factor_text(figure.high)})"
 
 
+def evidence_notes(evidence: Evidence | None) -> tuple[str, ...]:
+    """Return sentences on what to know of the speedup that a profile stands on."""
+    if evidence is None:
+        return ()
+    doubt = (
+        "" if evidence.is_reliable else "Its figure is unusable: the baseline changed too much while it was measured."
+    )
+    return tuple(filter(None, (doubt, marks_sentence(evidence.marks))))
+
+
 def evidence_text(evidence: Evidence | None) -> str:
     """Return the speedup that a profile stands on, with a word where it is not to be relied on; empty without one."""
     figure = speedup_text(None if evidence is None else evidence.speedup)
@@ -265,14 +282,20 @@ def _best_arm(workloads: list[RunWorkload], run_id: int) -> RunArm:
 def _found_best(workloads: list[RunWorkload]) -> RunArm | None:
     best: tuple[float, RunArm] | None = None
     reliable = [workload for workload in workloads if workload.is_reliable]
-    for arm in {arm.name: arm for workload in reliable for arm in workload.speculative}.values():
-        same = [other for workload in reliable for other in workload.speculative if other.name == arm.name]
+    by_name: dict[str, list[RunArm]] = {}
+    for arm in (arm for workload in reliable for arm in workload.speculative):
+        by_name.setdefault(arm.name, []).append(arm)
+    most = max(map(len, by_name.values()), default=0)
+    for same in by_name.values():
+        # A suite compares some arms on one workload only: what they gain there says nothing of the others.
+        if len(same) < most:
+            continue
         medians = [other.speedup.median for other in same if other.speedup is not None and other.speedup.median > 0]
         if not medians or not any(other.verdict == "faster" for other in same):
             continue
         mean = statistics.geometric_mean(medians)
         if mean > max(1.0, best[0] if best else 1.0):
-            best = (mean, arm)
+            best = (mean, same[-1])
     return best[1] if best else None
 
 
@@ -302,6 +325,7 @@ def _evidence(document: RunDocument, workloads: list[RunWorkload], name: str, ru
         "speedup": _dump(best.speedup),
         "verdict": _verdict(where, best),
         "is_reliable": where.is_reliable,
+        "marks": list(marks_of_record(document_of(run), [item.name for item, _ in arms])),
         "results": [
             {
                 "workload": workload.name,

@@ -75,10 +75,15 @@ def best_speedup(workloads: Sequence[Record]) -> tuple[str, float, float | None,
 
 def is_unusable_workload(workload: Record) -> bool:
     """Whether the baseline changed so much while a workload was measured that none of its figures can be relied on."""
+    return is_unusable([rate for _, rate in baseline_runs(workload)])
+
+
+def baseline_runs(workload: Record) -> list[tuple[str, float]]:
+    """Return prompt and decode_tps of a workload's runs without drafts, in the order in which they ran."""
     baselines = {str(arm.get("name", "")) for arm in _records(workload.get("arms")) if arm.get("method") == "off"}
     runs = [trial for trial in _records(workload.get("trials")) if trial.get("arm") in baselines]
-    rates = [(_place(trial), float(trial["decode_tps"])) for trial in runs if _is_positive(trial.get("decode_tps"))]
-    return is_unusable([rate for _, rate in sorted(rates, key=lambda item: item[0])])
+    known = [trial for trial in runs if _is_positive(trial.get("decode_tps"))]
+    return [(str(trial.get("prompt", "")), float(trial["decode_tps"])) for trial in sorted(known, key=_place)]
 
 
 def workloads_text(facts: RunFacts) -> str:

@@ -19,7 +19,8 @@ from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.engine.requests import Configure, Generate, LoadModels
 from localspec.errors import LocalspecError, UsageError
-from localspec.session.profiles import file_notes, make_profile, profile_flags, read_profile
+from localspec.session.loading import draft_context_settings
+from localspec.session.profiles import evidence_notes, file_notes, make_profile, profile_flags, read_profile
 from localspec.settings import load_settings
 from localspec.store.database import Database
 from localspec.store.profiles import Profiles, check_name
@@ -169,6 +170,30 @@ def test_one_workload_or_arm_may_be_named() -> None:
     assert off["speculation"]["method"] == "off" and off["evidence"]["speedup"] is None
 
 
+def test_an_arm_that_ran_on_one_workload_of_several_is_best_for_none_but_that() -> None:
+    stored = run_of(
+        a_workload("quote", arm("auto", "auto", 1.4, "faster"), arm("suffix n_max 8", "suffix", 3.0, "faster")),
+        a_workload("chat", arm("auto", "auto", 1.1, "faster"), arm("ngram n_max 1", "ngram", 1.2, "faster")),
+    )
+    assert made(stored)["speculation"]["method"] == "auto"
+    assert made(stored, workload="quote")["speculation"]["method"] == "suffix"
+
+
+def test_what_was_measured_on_battery_or_hot_is_marked() -> None:
+    device = {"description": "Processor", "power_source": "battery", "throttling": "the hardware slowed itself down"}
+    stored = run_of(a_workload("edit", arm("draft", "draft", 1.5, "faster")), device=device)
+    profile = read_profile(make_profile("quick", stored, NOW))
+    assert profile.document.evidence is not None
+    assert profile.document.evidence.marks == ["on battery", "while the hardware slowed itself down"]
+    (note,) = evidence_notes(profile.document.evidence)
+    assert note.startswith(
+        "Measured on battery and while the hardware slowed itself down: it may be otherwise on mains"
+    )
+    quiet = run_of(a_workload("edit", arm("draft", "draft", 1.5, "faster")))
+    assert evidence_notes(read_profile(make_profile("quick", quiet, NOW)).document.evidence) == ()
+    assert evidence_notes(None) == ()
+
+
 def test_what_cannot_be_taken_is_said() -> None:
     slow = run_of(
         a_workload("edit", arm("draft", "draft", 0.8, "slower"), arm("ngram", "ngram", 1.1, "no_clear_difference"))
@@ -228,14 +253,23 @@ def test_names_of_another_release_are_passed_over() -> None:
 
 
 def test_settings_go_back_to_where_they_came_from() -> None:
-    own = {"n_ctx": 1024, "n_gpu_layers": 3, "type_k": "q8_0", "type_v": "f16"}
+    own = {"n_ctx": 1024, "n_threads": 2, "n_gpu_layers": 3, "type_k": "q8_0", "type_v": "f16"}
     profile = named_profile(
         speculation=drafting(n_max=7, p_min=0.5), draft_context=own, sampling={**SAMPLING, "frequency_penalty": 0.5}
     )
     settings = load_settings(profile_flags(profile))
     assert (settings.draft.n_max, settings.draft.p_min, settings.draft.n_ctx) == (7, 0.5, 1024)
-    assert (settings.draft.type_k, settings.context.n_threads) == ("q8_0", 4)
+    assert (settings.draft.type_k, settings.context.n_threads, settings.draft.n_threads) == ("q8_0", 4, 2)
+    drafting_context = draft_context_settings(settings)
+    assert (drafting_context.n_threads, drafting_context.n_threads_batch) == (2, 4)
     assert settings.sampling.frequency_penalty == 0.5
+
+
+def test_a_profile_of_before_says_nothing_of_the_drafts_threads() -> None:
+    own = {name: DRAFT_CONTEXT[name] for name in ("n_ctx", "n_gpu_layers", "type_k", "type_v")}
+    settings = load_settings(profile_flags(named_profile(draft_context=own)))
+    assert settings.draft.n_threads == 0
+    assert draft_context_settings(settings).n_threads == settings.context.n_threads == 4
 
 
 def test_files_that_are_gone_or_changed_are_told_of(tmp_path: Path) -> None:
@@ -348,6 +382,7 @@ def test_show_rename_and_delete(files: tuple[Path, Path], capsys: pytest.Capture
     captured = capsys.readouterr()
     assert json.loads(captured.out)["evidence"]["workload"] == "edit"
     assert "1.50x (1.40 to 1.60)" in captured.err and "run" in captured.err
+    assert "n_ctx 4096, threads 4, layers on the GPU 0" in " ".join(captured.err.split())
     assert run(["profile", "rename", "quick", "slow"]) == 0
     assert run(["profile", "show", "quick"]) == 2
     assert "There is no profile 'quick'" in capsys.readouterr().err

@@ -13,7 +13,11 @@ import pytest
 from localspec.engine.requests import Configure, Generate, LoadModels, MeasureSteps
 from localspec.engine.values import ContextSettings, ModelInfo, SamplingSettings, SpeculationSettings
 from localspec.errors import UsageError
+from localspec.hardware.host import PowerSource
+from localspec.hardware.throttling import ClockReading
+from localspec.session.measurement import measurement_record
 from localspec.session.tuning.budget import CONFIRM_PAIRS, parse_budget
+from localspec.session.tuning.confirmation import confirmation_marks
 from localspec.session.tuning.record import tuning_record
 from localspec.session.tuning.values import Stage, TuningPlan, TuningProgress, TuningResult
 from localspec.session.tuning.words import result_sentences
@@ -307,3 +311,61 @@ async def cancelled(engine: SpeedyEngine, plan: TuningPlan, when: Callable[[Tuni
 
     task = asyncio.create_task(tuned(engine, plan, watch))
     return await task
+
+
+async def test_a_winner_that_was_confirmed_on_battery_is_marked(tmp_path: Path) -> None:
+    cases: tuple[tuple[tuple[PowerSource, ...], bool, bool], ...] = (
+        # At the start, at the confirmation, after it.
+        (("battery", "battery", "battery"), True, True),
+        (("mains", "mains", "battery"), True, True),
+        (("battery", "mains", "mains"), False, True),
+        (("mains", "mains", "mains"), False, False),
+    )
+    for readings, is_marked, was_on_battery in cases:
+        left: list[PowerSource] = list(readings)
+
+        def read_power(left: list[PowerSource] = left) -> tuple[PowerSource, float | None]:
+            return left.pop(0), 50.0
+
+        result = await tuned(engine_of(peaked), plan_of(tmp_path), read_power=read_power)
+        assert result.winner is not None and left == []
+        assert ("Measured on battery: it may be otherwise on mains." in result_sentences(result)) is is_marked
+        assert confirmation_marks(result) == (("on battery",) if is_marked else ())
+        document = measurement_record(result.measurements[0])
+        assert document["device"]["power_source"] == ("battery" if is_marked else "mains")
+        record = tuning_record(result)
+        assert record["confirmation_marks"] == list(confirmation_marks(result))
+        assert record["on_battery"] is was_on_battery is any("runs on battery" in note for note in result.notes)
+
+
+async def test_throttling_and_drift_mark_a_winner(tmp_path: Path) -> None:
+    counts = iter(range(100))
+    result = await tuned(
+        engine_of(peaked, noise=0.005, drift=1.02),
+        plan_of(tmp_path),
+        read_clock=lambda: ClockReading(None, None, next(counts)),
+    )
+    assert result.winner is not None
+    throttled, drifted = confirmation_marks(result)
+    assert throttled == "while the hardware slowed itself down"
+    assert drifted.startswith("while speed without drafts became") and drifted.endswith("slower")
+    assert any("cool and quiet" in sentence for sentence in result_sentences(result))
+
+
+async def test_what_is_confirmed_by_a_machine_in_order_has_no_mark(tmp_path: Path) -> None:
+    result = await tuned(engine_of(peaked), plan_of(tmp_path), read_clock=lambda: ClockReading(None, None, 3))
+    assert result.winner is not None and confirmation_marks(result) == ()
+    assert not any(sentence.startswith("Measured ") for sentence in result_sentences(result))
+
+
+async def test_threads_of_the_draft_help_drafting_and_are_no_gain_of_off(tmp_path: Path) -> None:
+    for truth, is_said in ((peaked, True), (losing, False)):
+        engine = engine_of(truth, draft_step=lambda context: 0.2 if context.n_threads == 2 else 0.6)
+        result = await tuned(engine, plan_of(tmp_path))
+        assert result.cold.of_draft == result.cold.changes == ("draft threads 2",) and result.cold.off_gain is None
+        assert engine.draft_context.n_threads == 2 and engine.context.n_threads == 0
+        said = [sentence for sentence in result_sentences(result) if "draft threads 2" in sentence]
+        assert bool(said) is is_said and not any("off itself gains" in sentence for sentence in said)
+        if is_said:
+            assert result.measurements[0].plan.draft_context is not None
+            assert result.measurements[0].plan.draft_context.n_threads == 2

@@ -14,9 +14,9 @@ from localspec.engine.values import ContextSettings, SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
 from localspec.hardware.cores import Cores
 from localspec.hardware.energy import joules_between, read_energy
-from localspec.hardware.host import read_host
 from localspec.metrics.comparison import judge
 from localspec.metrics.statistics import Estimate
+from localspec.session.condition_marks import condition_marks, marks_of_record, marks_sentence
 from localspec.session.tuning.budget import Pace, budget_text, confirm_s, num_confirm_pairs, parse_budget, size_up
 from localspec.session.tuning.cold import ColdKnobs, Contexts, best_length, screen, thread_counts
 from localspec.session.tuning.conditions import condition_notes
@@ -209,9 +209,9 @@ class Loads:
         return costs_of(factors, self.draft.get(draft.n_threads or one, 0.2))
 
 
-async def screened(measure: Loads, **knobs: object) -> ColdChoice:
+async def screened(measure: Loads, given: Contexts = GIVEN, **knobs: object) -> ColdChoice:
     made = ColdKnobs(CORES, has_gpu=False, has_draft=True, **knobs)  # type: ignore[arg-type]
-    return await screen(measure, GIVEN, made, lambda: True, lambda what: None)
+    return await screen(measure, given, made, lambda: True, lambda what: None)
 
 
 async def test_each_kind_of_step_gets_its_own_threads() -> None:
@@ -222,11 +222,74 @@ async def test_each_kind_of_step_gets_its_own_threads() -> None:
     assert choice.off_gain == pytest.approx(1 / 0.8)
 
 
-async def test_single_steps_of_target_and_draft_have_the_same_threads() -> None:
-    # Two threads make a slow draft much faster, and cost the target a little.
-    draft = {n: 0.8 for n in (1, 3, 4, 8)}
-    choice = await screened(Loads({2: 1.01}, {}, {2: 0.2, **draft}))
+SLOW_DRAFT = {2: 0.2, **dict.fromkeys((1, 3, 4, 8), 0.8)}
+"""Of draft steps, by threads: two are much the best."""
+
+
+async def test_the_draft_gets_threads_of_its_own() -> None:
+    # Two threads make a slow draft much faster, and would cost the target a little.
+    choice = await screened(Loads({2: 1.01}, {}, SLOW_DRAFT))
+    assert choice.changes == ("draft threads 2",) == choice.of_draft
+    assert choice.context == GIVEN[0]
+    # Its prompt is read in wide steps, with the threads that those have.
+    assert (choice.draft_context.n_threads, choice.draft_context.n_threads_batch) == (2, 4)
+    # Nothing of that is a gain for those who draft nothing.
+    assert choice.off_gain is None
+
+
+async def test_target_batch_and_draft_are_each_given_what_is_best_for_them() -> None:
+    choice = await screened(Loads({3: 0.8}, {8: 0.7}, SLOW_DRAFT))
+    assert choice.changes == ("threads 3", "threads-batch 8", "draft threads 2")
+    assert (choice.context.n_threads, choice.context.n_threads_batch) == (3, 8)
+    assert (choice.draft_context.n_threads, choice.draft_context.n_threads_batch) == (2, 8)
+    assert choice.off_gain == pytest.approx(1 / 0.8)
+
+
+async def test_a_draft_that_hardly_gains_stays_with_the_targets_threads() -> None:
+    choice = await screened(Loads({}, {}, {2: 0.19, 4: 0.2}))
+    assert choice.changes == () and choice.draft_context == GIVEN[1]
+
+
+async def test_one_number_for_both_where_the_drafts_own_is_not_searched() -> None:
+    choice = await screened(Loads({2: 1.01}, {}, SLOW_DRAFT), fixed=frozenset({"draft_threads"}))
     assert choice.context.n_threads == choice.draft_context.n_threads == 2
+
+
+async def test_threads_of_the_draft_that_were_stated_stay() -> None:
+    given = (ContextSettings(), ContextSettings(n_threads=1))
+    measure = Loads({3: 0.8}, {}, SLOW_DRAFT)
+    choice = await screened(measure, given)
+    assert choice.changes == ("threads 3", "threads-batch 4") and choice.draft_context.n_threads == 1
+    assert {draft.n_threads for _, draft in measure.tried} == {1}
+
+
+async def test_without_a_draft_or_with_stated_threads_none_are_searched_for_it() -> None:
+    knobs = ColdKnobs(CORES, has_gpu=False, has_draft=False)
+    measure = Loads({3: 0.8}, {}, {})
+    choice = await screen(measure, GIVEN, knobs, lambda: True, lambda what: None)
+    assert choice.of_draft == () and choice.changes[0] == "threads 3"
+    stated = Loads({3: 0.8}, {}, SLOW_DRAFT)
+    choice = await screened(stated, fixed=frozenset({"threads"}))
+    assert choice.changes == () and {(t.n_threads, d.n_threads) for t, d in stated.tried} == {(0, 0)}
+
+
+class BesideGpu(Loads):
+    """The draft is slow on the GPU, and on the processor fast with three threads only."""
+
+    async def __call__(self, target: ContextSettings, draft: ContextSettings) -> StepsMeasured:
+        self.tried.append((target, draft))
+        on_processor = {4: 0.4, 3: 0.2}.get(draft.n_threads or 4, 0.6)
+        return costs_of({1: 1.0, 2: 1.2, 3: 1.3, 5: 1.5, 9: 2.0}, 0.8 if draft.n_gpu_layers else on_processor)
+
+
+async def test_a_draft_on_the_processor_gets_the_threads_that_suit_it_there() -> None:
+    measure = BesideGpu({}, {}, {})
+    knobs = ColdKnobs(CORES, has_gpu=True, has_draft=True)
+    choice = await screen(measure, GIVEN, knobs, lambda: True, lambda what: None)
+    assert choice.changes == ("draft on the processor", "draft threads 3") == choice.of_draft
+    assert (choice.draft_context.n_gpu_layers, choice.draft_context.n_threads) == (0, 3)
+    # On the GPU they were not tried, since they hardly matter there.
+    assert not any(draft.n_threads == 3 and draft.n_gpu_layers for _, draft in measure.tried)
 
 
 async def test_what_is_hardly_better_stays_as_given() -> None:
@@ -296,9 +359,36 @@ def test_energy(tmp_path: Path) -> None:
 
 def test_conditions_are_said(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, workloads=(workload("own", 1),))
-    host = replace(read_host(), power="battery")
-    notes = condition_notes(plan, (10.0, 7.0), host, True, True)
+    notes = condition_notes(plan, (("a", 10.0), ("b", 20.0), ("a", 7.0)), True, True, True)
     assert len(notes) == 4
-    for word in ("battery", "slowed itself down", "30% slower", "single prompt"):
+    for word in ("battery", "slowed itself down", "30 % slower", "single prompt"):
         assert any(word in note for note in notes)
-    assert condition_notes(plan_of(tmp_path), (10.0, 10.1), replace(host, power="mains"), None, True) == ()
+    assert condition_notes(plan_of(tmp_path), (("a", 10.0), ("a", 10.1), ("b", 5.0)), False, None, True) == ()
+
+
+def test_marks_name_what_was_not_as_it_should_be() -> None:
+    assert (
+        condition_marks("mains", False, [(("a", 10.0), ("a", 10.5), ("b", 3.0))])
+        == condition_marks(None, None, [])
+        == ()
+    )
+    assert condition_marks("battery", True, [(("a", 10.0), ("a", 10.5)), (("a", 10.0), ("a", 7.0))]) == (
+        "on battery",
+        "while the hardware slowed itself down",
+        "while speed without drafts became 30 % slower",
+    )
+    assert marks_sentence(("on battery",)) == "Measured on battery: it may be otherwise on mains."
+    assert marks_sentence(condition_marks("mains", True, [])).endswith("otherwise on a machine that is cool and quiet.")
+    assert marks_sentence(()) == ""
+
+
+def test_marks_of_a_kept_run_are_those_of_the_workloads_that_count() -> None:
+    def entry(name: str, last_tps: float) -> dict[str, object]:
+        trials = [{"arm": "off", "place": place, "decode_tps": tps} for place, tps in ((5, last_tps), (0, 10.0))]
+        return {"name": name, "arms": [{"name": "off", "method": "off"}], "trials": trials}
+
+    device = {"power_source": "battery", "throttling": "none"}
+    document = {"device": device, "workloads": [entry("chat", 10.1), entry("edit", 5.5)]}
+    assert marks_of_record(document, ["chat"]) == ("on battery",)
+    assert marks_of_record(document, ["chat", "edit"])[-1] == "while speed without drafts became 45 % slower"
+    assert marks_of_record({"device": None, "workloads": [7]}, ["chat"]) == ()

@@ -5,33 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from localspec.engine.values import SpeculationSettings
-from localspec.hardware.host import Host
 from localspec.methods import is_adaptive
 from localspec.metrics.drift import drift_note
+from localspec.session.condition_marks import comparable
 from localspec.session.tuning.values import TuningPlan
 
 
 def condition_notes(
-    plan: TuningPlan, baseline_tps: Sequence[float], host: Host | None, throttled: bool | None, is_confirmed: bool
+    plan: TuningPlan,
+    baseline_runs: Sequence[tuple[str, float]],
+    on_battery: bool,
+    throttled: bool | None,
+    is_confirmed: bool,
 ) -> tuple[str, ...]:
     """Return sentences on what to know of the figures.
 
     Args:
         plan: of the search.
-        baseline_tps: of all runs without drafts, in order.
-        host: as it was in the beginning; None if that is not known.
+        baseline_runs: prompt and decode_tps of all runs without drafts, in order.
+        on_battery: whether the machine ran on battery for any part of it.
         throttled: whether the hardware slowed itself down; None if that is not known.
         is_confirmed: whether it came to a confirmation.
     """
     notes = []
-    if host is not None and host.power == "battery":
+    if on_battery:
         notes.append(battery_note())
     if throttled:
         notes.append(
             "The hardware slowed itself down meanwhile. Every ratio is to neighbouring runs, so that it holds for a "
             "machine in that state; a cooler one may gain otherwise."
         )
-    if note := drift_note(baseline_tps):
+    if note := drift_note(comparable(baseline_runs)):
         notes.append(note)
     for workload in plan.workloads if is_confirmed else ():
         if len(workload.prompts) < 2 and plan.temperature_of(workload) <= 0.0:

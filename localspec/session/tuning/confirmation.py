@@ -18,6 +18,7 @@ from localspec.catalog.workloads import Workload
 from localspec.metrics.comparison import PairedRate, judge
 from localspec.metrics.statistics import Estimate, estimate_ratio
 from localspec.session.arms import BASELINE_NAME, Arm, arms_from_settings
+from localspec.session.condition_marks import marks_of
 from localspec.session.measurement import Measurement
 from localspec.session.outcome import ArmResult, ComparisonResult, paired_rates
 from localspec.session.tuning.space import complexity
@@ -133,3 +134,9 @@ def confirmation_of(result: TuningResult) -> Measurement | None:
             if is_there and winner.setting.draft in (None, measurement.plan.draft):
                 return measurement
     return result.measurements[-1] if result.measurements else None
+
+
+def confirmation_marks(result: TuningResult) -> tuple[str, ...]:
+    """Return what of the machine's state marks the confirmation's figures; empty without one."""
+    measurement = confirmation_of(result)
+    return () if measurement is None else marks_of(measurement)

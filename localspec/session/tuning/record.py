@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Final
 
 from localspec.session.records import Record, estimate_record
+from localspec.session.tuning.confirmation import confirmation_marks
 from localspec.session.tuning.values import ColdTrial, Confirmed, TuningResult, TuningTrial, WarmSetting
 from localspec.session.tuning.words import result_sentences
 
@@ -32,6 +33,7 @@ def tuning_record(result: TuningResult, run_id: int | None = None, profile: str 
         "interrupted": result.is_interrupted,
         "failure": None if result.failure is None else result.failure.message,
         "on_battery": result.on_battery,
+        "confirmation_marks": list(confirmation_marks(result)),
         "winner": None if result.winner is None else _confirmed(result.winner),
         "confirmed": [_confirmed(one) for one in result.confirmed],
         "loading": {

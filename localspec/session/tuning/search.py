@@ -131,7 +131,7 @@ async def search(
         alive = fresh or known[:4]
         if not alive:
             return
-        before = len(stand.baseline_tps)
+        before = len(stand.baseline_runs)
         for rung, num_pairs in enumerate(RUNGS):
             if rung == len(RUNGS) - 1 and turn > len(RUNGS) and known:
                 alive = list(dict.fromkeys([*alive, known[0]]))
@@ -144,7 +144,7 @@ async def search(
                 turn += 1
             alive = _better_half(alive, ledger, keeps_auto=rung == 0 and optimiser.is_first)
         optimiser.learn(fresh, ledger)
-        if len(stand.baseline_tps) == before:
+        if len(stand.baseline_runs) == before:
             return
 
 

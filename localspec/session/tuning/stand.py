@@ -67,7 +67,8 @@ class Stand:
     """That draft, as llama.cpp describes it; None for none."""
     reasons: dict[WarmSetting, str] = field(default_factory=dict)
     """Why settings could not be switched on."""
-    baseline_tps: list[float] = field(default_factory=list)
+    baseline_runs: list[tuple[str, float]] = field(default_factory=list)
+    """Prompt and decode_tps of each, in order."""
     joules: dict[WarmSetting | None, list[float]] = field(default_factory=dict)
     """Per token, of each setting; None is the baseline."""
     _walls_s: list[float] = field(default_factory=list)
@@ -97,7 +98,7 @@ class Stand:
             self._is_off = True
         run = await self._run(case, None, max_tokens, is_fresh)
         if run.decode_tps is not None and not max_tokens:
-            self.baseline_tps.append(run.decode_tps)
+            self.baseline_runs.append((case.prompt.name, run.decode_tps))
         return run
 
     async def block(self, cases: Sequence[Case], settings: Sequence[WarmSetting], until_s: float) -> Ratios:

@@ -17,6 +17,7 @@ from localspec.engine.values import ContextSettings, SpeculationSettings
 from localspec.errors import EngineDiedError, LocalspecError, UsageError
 from localspec.hardware.cores import Cores, read_cores
 from localspec.hardware.energy import EnergyReading, read_energy
+from localspec.hardware.host import PowerSource, read_power
 from localspec.hardware.throttling import ClockReading, read_clock, was_throttled
 from localspec.session.arms import prompt_cases
 from localspec.session.draft_refusal import draft_refusal
@@ -29,6 +30,7 @@ from localspec.session.tuning import budget, cold
 from localspec.session.tuning.conditions import cold_start_note, condition_notes
 from localspec.session.tuning.confirmation import SEED_STEP, arms_of, choose_winner, evaluate, split_prompts
 from localspec.session.tuning.kinds import with_kinds
+from localspec.session.tuning.readings import Readings, is_on_battery
 from localspec.session.tuning.reporter import OnProgress, Reporter
 from localspec.session.tuning.search import Ledger, Pool, finalists, search
 from localspec.session.tuning.space import Space, heat_cells
@@ -52,6 +54,7 @@ async def tune(
     clock: Callable[[], float] = time.monotonic,
     read_clock: Callable[[], ClockReading] = read_clock,
     read_energy: Callable[[], EnergyReading | None] = read_energy,
+    read_power: Callable[[], tuple[PowerSource, float | None]] = read_power,
     cores: Cores | None = None,
 ) -> TuningResult:
     """Search within the budget, confirm, and return what is known. Cancelling the task ends it early with that.
@@ -63,6 +66,7 @@ async def tune(
         clock: seconds; the budget runs on it.
         read_clock: the processor's, before and after.
         read_energy: the processor's counters.
+        read_power: where the power comes from, and the battery's charge in percent.
         cores: what numbers of threads may be worth a try; None asks the system.
 
     Raises:
@@ -70,7 +74,8 @@ async def tune(
         ModelLoadError: the models would not fit into memory, or the draft cannot be used.
         LocalspecError: nothing could be measured.
     """
-    run = _Tuning(engine, plan, on_progress, clock, read_energy, cores or read_cores())
+    readings = Readings(read_clock, read_energy, read_power)
+    run = _Tuning(engine, plan, on_progress, clock, readings, cores or read_cores())
     before = read_clock()
     is_interrupted = False
     failure: LocalspecError | None = None
@@ -99,16 +104,17 @@ class _Tuning:
         plan: TuningPlan,
         on_progress: OnProgress,
         clock: Callable[[], float],
-        read_energy: Callable[[], EnergyReading | None],
+        readings: Readings,
         cores: Cores,
     ) -> None:
         self.loaded: ModelsLoaded | None = None
         self.ledger = Ledger()
         self._engine, self._plan, self._clock = engine, plan, clock
-        self._read_energy, self._cores = read_energy, cores
+        self._readings, self._cores = readings, cores
         self._report = Reporter(plan, self.ledger, clock, on_progress)
         self._parts = [split_prompts(workload) for workload in plan.workloads]
         self._examination: Examination | None = None
+        self._on_battery = False
         self._memory: LoadPlan | None = None
         self._pace = budget.Pace(0.0, 0.0)
         self._extent: budget.Extent | None = None
@@ -126,9 +132,10 @@ class _Tuning:
         require_files(plan.target, *plan.drafts)
         report.plan_ends(confirm=plan.budget_s)
         report.begin("load")
-        self._examination = await examine(self._engine)
+        self._examination = self._readings.powered(await examine(self._engine))
         if self._examination.failure is not None:
             raise self._examination.failure
+        self._on_battery = is_on_battery(self._examination)
         for path in (plan.target, *plan.drafts) if plan.with_hashes else ():
             # They are remembered, so that the confirmation need not read the files again.
             await sha256_of(path, lambda num_done, num_total: report.tell())
@@ -244,9 +251,8 @@ class _Tuning:
     def result(self, is_interrupted: bool, failure: LocalspecError | None, throttled: bool | None) -> TuningResult:
         """Return what is known by now."""
         stand, trials, best = self._stand, self.ledger.trials(), self.ledger.best()
-        rates = tuple(stand.baseline_tps) if stand is not None else ()
-        host = None if self._examination is None else self._examination.profile.host
-        conditions = condition_notes(self._plan, rates, host, throttled, bool(self._measurements))
+        runs = stand.baseline_runs if stand is not None else []
+        conditions = condition_notes(self._plan, runs, self._on_battery, throttled, bool(self._measurements))
         start = cold_start_note([one.setting.speculation for one in self._confirmed])
         return TuningResult(
             plan=self._plan,
@@ -259,9 +265,9 @@ class _Tuning:
             is_interrupted=is_interrupted,
             failure=failure,
             elapsed_s=self._report.elapsed_s,
-            baseline_tps=rates,
+            baseline_tps=tuple(rate for _, rate in runs),
             notes=(*self._cold.notes, *self._notes, *([start] if start else []), *conditions),
-            on_battery=host is not None and host.power == "battery",
+            on_battery=self._on_battery,
             joules_per_token=(self._joules(None), None if best is None else self._joules(best.setting)),
             cells=heat_cells(trials),
         )
@@ -293,7 +299,15 @@ class _Tuning:
         )
         memory = replace(self._memory, context=self._cold.context, draft_context=self._cold.draft_context)
         loaded = replace(loaded, draft=stand.draft_info)
-        return await measure_loaded(self._engine, wanted, self._examination, loaded, memory, self._report.confirming)
+        examination = self._readings.powered(self._examination)
+        measurement = await measure_loaded(
+            self._engine, wanted, examination, loaded, memory, self._report.confirming, self._readings.clock
+        )
+        ended = self._readings.powered(examination)
+        # Unplugged or plugged in meanwhile: a part of it was on battery.
+        examination = examination if is_on_battery(examination) else ended
+        self._on_battery = self._on_battery or is_on_battery(examination)
+        return replace(measurement, examination=examination)
 
     async def _load(self, context: ContextSettings, draft_context: ContextSettings) -> ModelsLoaded:
         first = self._plan.drafts[0] if self._plan.drafts else None
@@ -323,7 +337,7 @@ class _Tuning:
             draft_info=loaded.draft,
             draft_context=self._cold.draft_context,
             clock=self._clock,
-            read_energy=self._read_energy,
+            read_energy=self._readings.energy,
             on_event=self._report.hear,
             on_setting=self._report.running,
         )

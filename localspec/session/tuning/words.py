@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from localspec.session.condition_marks import marks_sentence
 from localspec.session.tuning.budget import budget_text
+from localspec.session.tuning.confirmation import confirmation_marks
 from localspec.session.tuning.space import setting_name
 from localspec.session.tuning.values import STAGES, Confirmed, Stage, TuningPlan, TuningResult
 from localspec.session.verdict import factor_text, speedup_phrase
@@ -22,8 +24,13 @@ def order_text(plan: TuningPlan) -> str:
 
 
 def result_sentences(result: TuningResult) -> tuple[str, ...]:
-    """Return what was found: the winner or why there is none, then what threads and the like gain."""
-    sentences = [_verdict(result), *(_confirmed_text(result, one) for one in result.confirmed if one != result.winner)]
+    """Return what was found: the winner, what marks its figure, or why there is none; then what loading gains."""
+    marked = "" if result.winner is None else marks_sentence(confirmation_marks(result))
+    sentences = [
+        _verdict(result),
+        marked,
+        *(_confirmed_text(result, one) for one in result.confirmed if one != result.winner),
+    ]
     if gain := cold_sentence(result):
         sentences.append(gain)
     return tuple(sentence for sentence in sentences if sentence)
@@ -32,12 +39,18 @@ def result_sentences(result: TuningResult) -> tuple[str, ...]:
 def cold_sentence(result: TuningResult) -> str:
     """Return what another way of loading gains without any drafts; empty where none does."""
     cold = result.cold
-    if not cold.changes:
-        return ""
-    what = ", ".join(cold.changes)
-    if cold.off_gain is None or cold.off_gain < 1.005:
-        return f"Loaded with {what}, which helps drafting; without drafts nothing changes."
-    return f"off itself gains {factor_text(cold.off_gain)}x by {what}: no drafts are needed for that."
+    own = [change for change in cold.changes if change not in cold.of_draft]
+    # Where nothing is drafted it does not matter how a draft would be loaded.
+    drafting = list(cold.of_draft) if result.winner is not None or not result.is_conclusive else []
+    sentences = []
+    if own and cold.off_gain is not None and cold.off_gain >= 1.005:
+        what = ", ".join(own)
+        sentences.append(f"off itself gains {factor_text(cold.off_gain)}x by {what}: no drafts are needed for that.")
+    else:
+        drafting = own + drafting
+    if drafting:
+        sentences.append(f"Loaded with {', '.join(drafting)}, which helps drafting; without drafts nothing changes.")
+    return " ".join(sentences)
 
 
 def _verdict(result: TuningResult) -> str:

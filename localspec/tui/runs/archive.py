@@ -180,10 +180,11 @@ def _facts(path: Path) -> tuple[int, int]:
 
 
 def _kept_profile(profile: Profile) -> KeptProfile:
-    from localspec.session.profiles import file_notes, read_profile
+    from localspec.session.profiles import evidence_notes, file_notes, read_profile
 
     try:
         read = read_profile(profile)
     except LocalspecError as error:
         return KeptProfile(profile.name, profile.run_id, None, error.message, ())
-    return KeptProfile(profile.name, profile.run_id, read, "", file_notes(read))
+    notes = (*file_notes(read), *evidence_notes(read.document.evidence))
+    return KeptProfile(profile.name, profile.run_id, read, "", notes)
