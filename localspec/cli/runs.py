@@ -20,6 +20,7 @@ from localspec.session.plain_text import one_line
 from localspec.session.records import document_of, encode_record
 from localspec.session.run_document import choose_run
 from localspec.session.run_export import exported
+from localspec.session.suite_result import suite_sentences
 from localspec.store.values import RunSummary
 
 SCHEMA = 1
@@ -67,6 +68,8 @@ def run_show(services: Services, word: str, is_json: bool) -> int:
         say(console, f"ended {moment_text(summary.finished_at)}", style="dim")
     if summary.profile:
         say(console, one_line(f"It measured the profile {summary.profile}."))
+    for sentence in suite_sentences(document):
+        say(console, one_line(sentence))
     console.print()
     show_receipt(document, console)
     show_workloads(document, console)

@@ -17,16 +17,18 @@ from localspec.cli.options import BenchChoice
 from localspec.cli.screen import DASH, notices_console, print_table, progress, results_console, say, table
 from localspec.cli.services import Services
 from localspec.cli.settings_in_force import settings_in_force
-from localspec.errors import UsageError
+from localspec.errors import LocalspecError, UsageError
+from localspec.hardware.throttling import read_clock
 from localspec.session.figures import duration_text, rate_text, speed_unit
 from localspec.session.loading import measured_speculation
-from localspec.session.measurement import Ready, load_for
+from localspec.session.measurement import Measurement, load_for, open_measurement
 from localspec.session.plain_text import one_line
 from localspec.session.records import encode_record, model_record
-from localspec.session.suite import MIN_TOKENS, WORKLOADS, SuitePlan, run_suite
-from localspec.session.suite_result import Goal, SuiteResult, SuiteRow, suite_record
+from localspec.session.run_keeping import RunKeeper
+from localspec.session.suite import MIN_TOKENS, WORKLOADS, SuitePlan, ended_suite, run_suite
+from localspec.session.suite_result import SuiteResult, SuiteRow, goal_line, suite_record
 from localspec.session.tuning.budget import parse_budget
-from localspec.session.verdict import factor_text, speedup_phrase
+from localspec.session.verdict import speedup_phrase
 from localspec.settings import Flags, Settings
 
 if TYPE_CHECKING:
@@ -42,30 +44,43 @@ def run_suite_command(services: Services, choice: BenchChoice, budget: str | Non
         budget: a time such as `20m`, after which no further part is begun; None for no end.
     """
     settings = settings_in_force(flags)
-    suite, names = _suite_plan(choice, budget, settings, flags)
+    suite, names = _suite_plan(choice, budget, settings, flags, is_json or choice.is_kept)
+    keeper = RunKeeper("suite", services.open_database, say_notice) if choice.is_kept else None
     with Interruptions(say_notice) as interruptions:
         engine = services.make_engine()
         try:
             with progress(notices_console()) as report:
                 watch = progress_printer(report)
+                if keeper is not None:
+                    watch = keeper.watching(watch)
 
-                async def work() -> tuple[Ready, SuiteResult]:
+                async def work() -> tuple[Measurement, SuiteResult]:
                     ready = await load_for(engine, suite.plan, watch, names[0].word)
-                    return ready, await run_suite(engine, suite, watch)
+                    opening = await open_measurement(suite.plan, ready.examination, ready.loaded, ready.memory, watch)
+                    return opening, await run_suite(engine, suite, watch, opening=opening)
 
-                ready, result = interruptions.run(work())
+                opening, result = interruptions.run(work())
+        except BaseException as error:
+            if keeper is not None:
+                keeper.fail(error.message if isinstance(error, LocalspecError) else "It was broken off.")
+            raise
         finally:
             interruptions.run(engine.close(), is_stoppable=False)
+        found = suite_record(result)
+        # Before anything is printed: nobody may be reading any more.
+        run_id = None if keeper is None else keeper.finish(ended_suite(opening, result, read_clock()), {"suite": found})
     console = results_console(is_json)
     show_suite(result, suite, console)
     if result.is_interrupted:
         notices_console().print("Interrupted.")
+    if run_id is not None:
+        say_notice(f"run {run_id} kept: the whole suite, with the speedups of every fixed setting in its JSON")
     if is_json:
-        loaded = ready.loaded
-        draft = None if loaded.draft is None else model_record(loaded.draft, None)
-        models = {"target": model_record(loaded.target, None), "draft": draft}
+        loaded, hashes = opening.loaded, opening.hashes
+        draft = None if loaded.draft is None else model_record(loaded.draft, hashes[1])
+        models = {"target": model_record(loaded.target, hashes[0]), "draft": draft}
         extent = {"max_tokens": suite.plan.max_tokens, "pairs": suite.plan.num_pairs, "grid_pairs": suite.grid_pairs}
-        print(encode_record({"schema": SCHEMA, "suite": "auto", **models, **extent, **suite_record(result)}))
+        print(encode_record({"schema": SCHEMA, "suite": "auto", "run_id": run_id, **models, **extent, **found}))
     if result.is_interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if not result.rows else EXIT_DONE
@@ -100,25 +115,14 @@ def show_suite(result: SuiteResult, suite: SuitePlan, console: Console) -> None:
         say(console, one_line(f"note: {note}"))
 
 
-def goal_line(goal: Goal) -> str:
-    """Return a promise with what was found, such as `met: auto / off: 0.99 (chat), promised are 0.97 or more`."""
-    if goal.value is None:
-        return f"not measured: {goal.words}"
-    where = f" ({goal.where})" if goal.where else ""
-    if goal.is_partial:
-        where += f", of {goal.num_known} of {goal.num_workloads} workloads"
-    word = {True: "met", False: "missed", None: "not known of all"}[goal.is_met]
-    return f"{word}: {goal.words}: {factor_text(goal.value)}{where}, promised are {goal.least:g} or more"
-
-
 def _suite_plan(
-    choice: BenchChoice, budget: str | None, settings: Settings, flags: Flags
+    choice: BenchChoice, budget: str | None, settings: Settings, flags: Flags, with_hashes: bool
 ) -> tuple[SuitePlan, tuple[ModelName, ModelName | None]]:
     if choice.methods or choice.prompt_file is not None:
         raise UsageError("--suite has methods and texts of its own.", "Leave out --method and --prompt.")
     budget_s = None if budget is None else parse_budget(budget)
     names = choice.workloads or WORKLOADS
-    plan, models = make_plan(replace(choice, workloads=names), settings, flags, with_hashes=False)
+    plan, models = make_plan(replace(choice, workloads=names), settings, flags, with_hashes)
     known = load_workloads()
     plan = replace(plan, workloads=tuple(find_workload(name, known) for name in names), ignore_eog=True)
     if plan.max_tokens < MIN_TOKENS:
@@ -126,6 +130,7 @@ def _suite_plan(
             f"note: What auto promises is counted over answers of {MIN_TOKENS} tokens or more, not {plan.max_tokens}."
         )
     suite = SuitePlan(plan, measured_speculation(settings), plan.draft is not None, budget_s=budget_s)
+    suite = replace(suite, plan=replace(plan, arms=suite.arms))
     if budget_s is None:
         say_notice(
             f"note: {len(suite.arms)} arms on {len(names)} workloads take long; --budget ends it after a time, such as "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from localspec.errors import StoreError
+from localspec.session.arms import Arm
 from localspec.session.kept_trials import comparison_of
+from localspec.session.measurement import MeasurementPlan
 from localspec.session.records import workload_record
 from localspec.session.run_request import plan_of
 from localspec.store.values import Record, StoredRun
@@ -25,7 +27,8 @@ def rebuilt_document(stored: StoredRun) -> Record:
                 continue
             sampling = plan.sampling_for(workload)
             is_interrupted = begun[-1] == workload.name
-            result = comparison_of(workload.name, plan.arms, sampling, plan.num_pairs, trials, is_interrupted)
+            arms, trials, num_pairs = _furthest(plan, trials)
+            result = comparison_of(workload.name, arms, sampling, num_pairs, trials, is_interrupted)
             entry = workload_record(result)
             entry["title"] = workload.title
             entry["temperature"] = sampling.temperature
@@ -45,6 +48,23 @@ def rebuilt_document(stored: StoredRun) -> Record:
         "failure": "The process that measured ended without a word." if is_lost else None,
         "unfinished": unfinished,
     }
+
+
+def _furthest(plan: MeasurementPlan, trials: list[Record]) -> tuple[tuple[Arm, ...], list[Record], int]:
+    """Return arms, trials and pairs of a workload's last comparison that compared anything; a suite makes several."""
+    parts = list(dict.fromkeys(record.get("part", "") for record in trials))
+    if parts == [""]:
+        return plan.arms, trials, plan.num_pairs
+    baseline = plan.arms[0].name
+    comparing = [part for part in parts if any(_is_of(record, part) and record["arm"] != baseline for record in trials)]
+    own = [record for record in trials if _is_of(record, (comparing or parts)[-1])]
+    names = {baseline, *(record["arm"] for record in own)}
+    arms = tuple(arm for arm in plan.arms if arm.name in names)
+    return arms, own, 1 + max(int(record["pair"]) for record in own)
+
+
+def _is_of(record: Record, part: object) -> bool:
+    return bool(record.get("part", "") == part)
 
 
 def _unfinished(rounds: tuple[Record, ...]) -> Record | None:

@@ -79,6 +79,8 @@ class MeasurementProgress:
     comparison: ComparisonProgress | None = None
     opening: Measurement | None = None
     """With the stage `compare`: all that is known before the first result."""
+    part: str = ""
+    """Of a suite, which compares on each workload more than once; empty elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,26 +228,7 @@ async def measure_loaded(
     Raises:
         LocalspecError: nothing could be measured.
     """
-    memory_notes = (*memory.notes, *check_use(memory, loaded))
-    state = learnt.find(loaded.target, loaded.draft) if plan.is_tuned and learnt is not None else ""
-    hashes = (
-        await _hash(plan, plan.target, on_progress),
-        await _hash(plan, plan.draft if loaded.draft is not None else None, on_progress),
-    )
-    before = read_clock()
-    opening = Measurement(
-        plan,
-        examination,
-        loaded,
-        hashes,
-        (),
-        (before, before),
-        is_interrupted=False,
-        failure=None,
-        memory=memory,
-        memory_notes=memory_notes,
-        pacing_state=state or COLD,
-    )
+    opening = await open_measurement(plan, examination, loaded, memory, on_progress, read_clock, learnt)
     results: list[ComparisonResult] = []
     is_interrupted = False
     failure: LocalspecError | None = None
@@ -267,9 +250,45 @@ async def measure_loaded(
     return dataclasses.replace(
         opening,
         results=tuple(results),
-        clocks=(before, read_clock()),
+        clocks=(opening.clocks[0], read_clock()),
         is_interrupted=is_interrupted,
         failure=failure,
+    )
+
+
+async def open_measurement(
+    plan: MeasurementPlan,
+    examination: Examination,
+    loaded: ModelsLoaded,
+    memory: LoadPlan,
+    on_progress: OnProgress,
+    read_clock: Callable[[], ClockReading] = read_clock,
+    learnt: PacingMemory | None = None,
+) -> Measurement:
+    """Return a measurement as it begins, without results; the arguments are those of measure_loaded.
+
+    Raises:
+        LocalspecError: a model file cannot be read for its SHA-256.
+    """
+    memory_notes = (*memory.notes, *check_use(memory, loaded))
+    state = learnt.find(loaded.target, loaded.draft) if plan.is_tuned and learnt is not None else ""
+    hashes = (
+        await _hash(plan, plan.target, on_progress),
+        await _hash(plan, plan.draft if loaded.draft is not None else None, on_progress),
+    )
+    before = read_clock()
+    return Measurement(
+        plan,
+        examination,
+        loaded,
+        hashes,
+        (),
+        (before, before),
+        is_interrupted=False,
+        failure=None,
+        memory=memory,
+        memory_notes=memory_notes,
+        pacing_state=state or COLD,
     )
 
 

@@ -50,9 +50,14 @@ def make_rerun(
 
     Raises:
         ModelFileError: a file is gone.
-        UsageError: an own prompt is gone.
+        UsageError: an own prompt is gone, or the run is a suite.
         StoreError: what was asked for cannot be read.
     """
+    if stored.summary.kind == "suite":
+        raise UsageError(
+            f"Run {stored.summary.id} is a suite: what it compares follows from what it finds.",
+            "Measure a suite anew: localspec bench MODEL --suite auto",
+        )
     plan, document = _with_own(plan_of(stored.request), open_database), document_of(stored)
     moved: list[str] = []
     target = _find("target", plan.target, document.get("target"), models, moved)

@@ -29,7 +29,7 @@ class RunKeeper:
     The run begins with the first comparison, so that a measurement that could not load its models leaves none.
 
     Args:
-        kind: `bench` or `demo`.
+        kind: `bench`, `demo`, `tune` or `suite`.
         open_database: opens the store; it is closed by `finish` or `fail`.
         on_notice: takes sentences for the user.
         profile: name of the profile that is measured.
@@ -50,7 +50,7 @@ class RunKeeper:
         self._runs: Runs | None = None
         self._run_id: int | None = None
         self._has_failed = False
-        self._seen: set[tuple[str, str, int]] = set()
+        self._seen: set[tuple[str, str, str, int]] = set()
         self._place = 0
         self._num_said = 0
 
@@ -79,14 +79,14 @@ class RunKeeper:
             self._place = 0
         elif comparison.trial is not None:
             trial = comparison.trial
-            self._attempt(lambda: self._keep_trial(comparison, trial))
+            self._attempt(lambda: self._keep_trial(comparison, trial, progress.part))
         elif isinstance(comparison.event, RoundFinished):
             event = comparison.event
             self._attempt(lambda: self._keep_round(comparison, event))
 
-    def finish(self, measurement: Measurement) -> int | None:
-        """Keep the document, and return the run's number; None if it could not be kept."""
-        document = measurement_record(measurement)
+    def finish(self, measurement: Measurement, more: Record | None = None) -> int | None:
+        """Keep the document, with what more it says, and return the run's number; None if it could not be kept."""
+        document = {**measurement_record(measurement), **(more or {})}
         state = state_of(measurement)
         kept = self._attempt(lambda: self._keep_document(measurement, document, state), True)
         if kept and self._database is not None and not self._database.is_in_place:
@@ -115,11 +115,12 @@ class RunKeeper:
             where = {"workload": comparison.workload_name, "arm": comparison.arm.name, "pair": comparison.pair}
             self._runs.add_round(self._run_id, self._place, {**where, **round_record(event)})
 
-    def _keep_trial(self, comparison: ComparisonProgress, trial: Trial) -> None:
-        key = (comparison.workload_name, trial.arm, trial.pair)
+    def _keep_trial(self, comparison: ComparisonProgress, trial: Trial, part: str) -> None:
+        key = (part, comparison.workload_name, trial.arm, trial.pair)
         record = {
             **trial_record(trial),
             "workload": comparison.workload_name,
+            **({"part": part} if part else {}),
             # A second run of one arm in one pair is the baseline's last.
             "is_closing": key in self._seen,
             "speculation": asdict(trial.speculation),

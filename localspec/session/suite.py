@@ -16,12 +16,13 @@ from localspec.catalog.workloads import Workload
 from localspec.engine.interface import Engine
 from localspec.engine.values import SpeculationSettings
 from localspec.errors import LocalspecError
+from localspec.hardware.throttling import ClockReading
 from localspec.methods import Method
 from localspec.session.arms import Arm, arms_from_settings, prompt_cases
 from localspec.session.comparison import ComparisonProgress, run_comparison
 from localspec.session.head_to_head import head_to_head
-from localspec.session.measurement import MeasurementPlan, MeasurementProgress, OnProgress
-from localspec.session.outcome import ArmResult, ComparisonInterrupted, ComparisonResult
+from localspec.session.measurement import Measurement, MeasurementPlan, MeasurementProgress, OnProgress
+from localspec.session.outcome import ArmResult, ComparisonFailed, ComparisonInterrupted, ComparisonResult
 from localspec.session.suite_result import SuiteResult, SuiteRow, SwitchRow, best_single
 from localspec.session.suite_switch import Segment, run_switch
 
@@ -33,10 +34,13 @@ SWITCH = ("quote", "chat", "quote")
 NUM_FINALISTS = 3
 MIN_TOKENS = 128
 
+FIXED, FINALISTS = "fixed", "finalists"
+"""Names of the parts that compare: every fixed setting, then auto beside the fastest."""
+
 
 @dataclass(frozen=True, slots=True)
 class SuitePlan:
-    """What to measure. The plan's arms are none; its workloads are those of the suite."""
+    """What to measure. The plan's workloads are those of the suite; which arms run, the suite says."""
 
     plan: MeasurementPlan
     settings: SpeculationSettings
@@ -65,41 +69,85 @@ class SuitePlan:
 
 
 async def run_suite(
-    engine: Engine, suite: SuitePlan, on_progress: OnProgress, clock: Callable[[], float] = monotonic
+    engine: Engine,
+    suite: SuitePlan,
+    on_progress: OnProgress,
+    clock: Callable[[], float] = monotonic,
+    opening: Measurement | None = None,
 ) -> SuiteResult:
     """Measure with loaded models. Cancelling the task returns what is known by then.
+
+    Args:
+        engine: has the models loaded.
+        suite: what to measure.
+        on_progress: hears how far it is.
+        clock: seconds; the suite's budget runs on it.
+        opening: the whole as it begins, for those who hear the progress.
 
     Raises:
         LocalspecError: nothing could be measured.
     """
-    run = _Suite(engine, suite, on_progress, clock)
+    run = _Suite(engine, suite, on_progress, clock, opening)
     try:
         await run.carry_out()
-    except (asyncio.CancelledError, ComparisonInterrupted):
+    except ComparisonInterrupted as interruption:
+        run.is_interrupted = True
+        run.keep_part(interruption.result)
+    except asyncio.CancelledError:
         run.is_interrupted = True
     except LocalspecError as error:
+        if isinstance(error, ComparisonFailed):
+            run.keep_part(error.result)
         if not run.has_begun:
             raise
+        run.failure = error
         run.notes.append(error.message)
     return run.result()
+
+
+def ended_suite(opening: Measurement, result: SuiteResult, clock: ClockReading) -> Measurement:
+    """Return a suite as one measurement: of each workload the comparison that came furthest.
+
+    Args:
+        opening: as it began.
+        result: what was found.
+        clock: the processor's in the end.
+    """
+    return replace(
+        opening,
+        results=result.comparisons,
+        clocks=(opening.clocks[0], clock),
+        is_interrupted=result.is_interrupted,
+        failure=result.failure,
+    )
 
 
 class _Suite:
     """A suite that is under way."""
 
-    def __init__(self, engine: Engine, suite: SuitePlan, on_progress: OnProgress, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        suite: SuitePlan,
+        on_progress: OnProgress,
+        clock: Callable[[], float],
+        opening: Measurement | None,
+    ) -> None:
         self._engine = engine
         self._suite = suite
         self._plan = suite.plan
         self._on_progress = on_progress
         self._clock = clock
+        self._opening = opening
         self._started_s = clock()
         self._baseline, self._auto, *self._fixed = suite.arms
         self._grids: dict[str, ComparisonResult] = {}
         self._finals: dict[str, ComparisonResult] = {}
+        self._parts: dict[str, ComparisonResult] = {}
         self._switch: SwitchRow | None = None
         self._num_parts = 2 * len(self._plan.workloads) + 1
         self.is_interrupted = False
+        self.failure: LocalspecError | None = None
         self.notes: list[str] = []
 
     @property
@@ -122,21 +170,42 @@ class _Suite:
             self._finals[workload.name] = await self._compare(workload, arms, self._plan.num_pairs)
         await self._run_switch()
 
+    def keep_part(self, result: ComparisonResult) -> None:
+        """Take the comparison that was cut short."""
+        self._parts[result.workload_name] = result
+
     def result(self) -> SuiteResult:
         """Return what is known by now."""
         rows = tuple(self._row(name) for name in self._grids)
         num_workloads = len(self._plan.workloads)
         # Of some workloads alone it would be no setting for all.
         single = self._single() if len(rows) == num_workloads else ""
-        return SuiteResult(rows, single, self._switch, self.is_interrupted, tuple(self.notes), num_workloads)
+        return SuiteResult(
+            rows,
+            single,
+            self._switch,
+            self.is_interrupted,
+            tuple(self.notes),
+            num_workloads,
+            failure=self.failure,
+            comparisons=self._comparisons(),
+        )
+
+    def _comparisons(self) -> tuple[ComparisonResult, ...]:
+        """Return of each workload what came furthest; a part of one only where there is nothing whole."""
+        found = {**self._parts, **self._grids, **self._finals}
+        return tuple(found[workload.name] for workload in self._plan.workloads if workload.name in found)
 
     async def _compare(self, workload: Workload, arms: Sequence[Arm], num_pairs: int) -> ComparisonResult:
         plan, done = self._plan, len(self._grids) + len(self._finals)
+        part = FINALISTS if workload.name in self._grids else FIXED
 
         def report(progress: ComparisonProgress) -> None:
             share = progress.num_done / progress.num_total if progress.num_total else 0.0
             fraction = (done + share) / self._num_parts
-            self._on_progress(MeasurementProgress("compare", fraction, comparison=progress))
+            self._on_progress(
+                MeasurementProgress("compare", fraction, comparison=progress, opening=self._opening, part=part)
+            )
 
         return await run_comparison(
             self._engine,

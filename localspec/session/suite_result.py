@@ -6,7 +6,10 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from localspec.errors import LocalspecError
 from localspec.metrics.statistics import Estimate
+from localspec.session.outcome import ComparisonResult
+from localspec.session.verdict import factor_text
 from localspec.store.values import Record
 
 LEAST_OF_OFF = 0.97
@@ -98,6 +101,10 @@ class SuiteResult:
     notes: tuple[str, ...] = field(default=())
     num_workloads: int = 0
     """Of the suite; 0 stands for as many as there are rows."""
+    failure: LocalspecError | None = None
+    """Why it ended early after something had been measured."""
+    comparisons: tuple[ComparisonResult, ...] = field(default=(), repr=False)
+    """Of each workload that was begun: auto beside the finalists, or before that every fixed setting."""
 
     @property
     def auto_mean(self) -> float | None:
@@ -137,8 +144,19 @@ class SuiteResult:
         )
 
 
+def goal_line(goal: Goal) -> str:
+    """Return a promise with what was found, such as `met: auto / off: 0.99 (chat), promised are 0.97 or more`."""
+    if goal.value is None:
+        return f"not measured: {goal.words}"
+    where = f" ({goal.where})" if goal.where else ""
+    if goal.is_partial:
+        where += f", of {goal.num_known} of {goal.num_workloads} workloads"
+    word = {True: "met", False: "missed", None: "not known of all"}[goal.is_met]
+    return f"{word}: {goal.words}: {factor_text(goal.value)}{where}, promised are {goal.least:g} or more"
+
+
 def suite_record(result: SuiteResult) -> Record:
-    """Return the JSON of a suite: rows, switch, goals."""
+    """Return the JSON of a suite: rows, switch, goals. The comparisons are the run's own document."""
     return {
         "rows": [asdict(row) for row in result.rows],
         "single": result.single,
@@ -146,6 +164,7 @@ def suite_record(result: SuiteResult) -> Record:
         "single_mean": result.single_mean,
         "switch": None if result.switch is None else asdict(result.switch),
         "goals": [{**asdict(goal), "is_met": goal.is_met} for goal in result.goals],
+        "sentences": [goal_line(goal) for goal in result.goals],
         "num_workloads": max(result.num_workloads, len(result.rows)),
         "interrupted": result.is_interrupted,
         "notes": list(result.notes),
@@ -167,3 +186,10 @@ def _least(found: Iterable[tuple[str, Estimate | None]]) -> tuple[float | None, 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None and value > 0.0]
     return statistics.geometric_mean(known) if known and len(known) == len(values) else None
+
+
+def suite_sentences(document: Record) -> tuple[str, ...]:
+    """Return what a kept run's suite says of each promise; empty for a run that was none."""
+    suite = document.get("suite")
+    sentences = suite.get("sentences") if isinstance(suite, dict) else None
+    return tuple(map(str, sentences)) if isinstance(sentences, list) else ()

@@ -48,7 +48,7 @@ class Runs:
         """Begin a run of this process, and return its number, which no other run ever had.
 
         Args:
-            kind: `bench` or `demo`.
+            kind: `bench`, `demo`, `tune` or `suite`.
             request: what was asked for. Its item `frame`, if there is one, is the run's document without workloads.
             profile: name of the profile that it measures.
 

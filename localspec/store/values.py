@@ -21,7 +21,7 @@ class RunSummary:
     """Empty while it runs, or if it was lost."""
     state: RunState
     kind: str
-    """`bench` or `demo`."""
+    """`bench`, `demo`, `tune` or `suite`."""
     target_name: str
     draft_name: str
     """Empty without a draft model."""

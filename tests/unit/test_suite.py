@@ -2,21 +2,39 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from localspec.catalog.workloads import find_workload, load_workloads
-from localspec.cli.suite import goal_line
 from localspec.engine.events import LoadProgress
 from localspec.engine.requests import Configure, Generate
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
+from localspec.errors import LocalspecError, UsageError
+from localspec.hardware.throttling import ClockReading
 from localspec.metrics.statistics import Estimate
 from localspec.session.loading import load_models
-from localspec.session.measurement import MeasurementPlan, MeasurementProgress
+from localspec.session.measurement import MeasurementPlan, MeasurementProgress, load_for, open_measurement
 from localspec.session.pacing_memory import COLD
-from localspec.session.suite import WORKLOADS, SuitePlan, run_suite
-from localspec.session.suite_result import Goal, SuiteResult, SuiteRow, best_single, suite_record
+from localspec.session.profiles import make_profile, read_profile
+from localspec.session.records import document_of
+from localspec.session.rerun import make_rerun
+from localspec.session.run_export import exported
+from localspec.session.run_keeping import RunKeeper
+from localspec.session.suite import WORKLOADS, SuitePlan, ended_suite, run_suite
+from localspec.session.suite_result import (
+    Goal,
+    SuiteResult,
+    SuiteRow,
+    best_single,
+    goal_line,
+    suite_record,
+    suite_sentences,
+)
+from localspec.store.database import Database
+from localspec.store.runs import Runs
+from localspec.store.values import StoredRun
 from tests.scripted_engine import ArmScript, ScriptedEngine
 
 
@@ -156,3 +174,106 @@ async def test_no_setting_is_called_best_over_all_before_all_have_their_grid() -
     engine = ScriptedEngine(scripts=scripts(2, 1, 3))  # type: ignore[arg-type]
     result = await measured(engine, replace(plan_of(), budget_s=0.1))
     assert len(result.rows) == 1 and result.single == "" and result.num_workloads == 2
+
+
+async def kept_suite(
+    folder: Path, engine: ScriptedEngine, suite: SuitePlan, finishes: bool = True
+) -> tuple[StoredRun, SuiteResult | None]:
+    """Measure a suite as the command does, and return what the store has of it; `finishes`: it came to its end."""
+    plan = replace(suite.plan, arms=suite.arms, with_hashes=True)
+    suite = replace(suite, plan=plan)
+
+    def database() -> Database:
+        return Database(folder / "kept.sqlite3")
+
+    said: list[str] = []
+    keeper = RunKeeper("suite", database, said.append)
+    watch = keeper.watching(lambda progress: None)
+    ready = await load_for(engine, plan, watch)
+    opening = await open_measurement(plan, ready.examination, ready.loaded, ready.memory, watch)
+    result = None
+    try:
+        result = await run_suite(engine, suite, watch, engine.clock, opening)
+    except LocalspecError as error:
+        keeper.fail(error.message)
+    if result is not None and finishes:
+        keeper.finish(ended_suite(opening, result, ClockReading(None, None, None)), {"suite": suite_record(result)})
+    assert said == []
+    with database() as opened:
+        (summary,) = Runs(opened).summaries()
+        return Runs(opened).get(summary.id), result
+
+
+async def test_a_suite_is_kept_as_one_run(tmp_path: Path) -> None:
+    engine = ScriptedEngine(scripts=scripts(auto=2, ngram=0, suffix=4))  # type: ignore[arg-type]
+    stored, result = await kept_suite(tmp_path, engine, plan_of(pairs=3))
+    assert result is not None
+    summary, document = stored.summary, document_of(stored)
+    assert (summary.kind, summary.state, summary.workloads) == ("suite", "done", ("quote", "chat"))
+    # The arm that ran on every workload and did best.
+    assert summary.best_arm == "suffix n_max 4" and summary.speedup is not None and summary.speedup > 1.0
+    assert [entry["name"] for entry in document["workloads"]] == ["quote", "chat"]
+    for entry in document["workloads"]:
+        names = [arm["name"] for arm in entry["arms"]]
+        assert names[:2] == ["off", "auto"] and "suffix n_max 4" in names and entry["pairs"] == 3
+    # Every fixed setting, of those that were no finalists too, is in the suite's own part.
+    assert set(document["suite"]["rows"][0]["grid"]) == set(result.rows[0].grid)
+    assert suite_sentences(document) == tuple(goal_line(goal) for goal in result.goals)
+    assert document["target"]["sha256"] and document["settings"]["pacing_start"] == "cold"
+    chosen = read_profile(make_profile("from a suite", stored, datetime(2026, 1, 2, tzinfo=UTC)))
+    assert chosen.document.speculation.method == "suffix" and chosen.document.speculation.n_max == 4
+    assert exported(stored)["suite"]["goals"]
+
+
+async def test_what_a_suite_had_measured_survives_its_process(tmp_path: Path) -> None:
+    engine = ScriptedEngine(scripts=scripts(auto=2, ngram=0, suffix=4))  # type: ignore[arg-type]
+    # Of each workload five warm-ups, five runs and the closing one; then the finalists of the first one, in part.
+    num_grid = 2 * (5 + 5 + 1)
+
+    def interrupt(engine: ScriptedEngine, round_: object) -> None:
+        if len(engine.generated) == num_grid + 8:
+            raise asyncio.CancelledError
+
+    engine.on_round = interrupt
+    stored, _ = await kept_suite(tmp_path, engine, plan_of(pairs=3), finishes=False)
+    assert stored.document is None
+    quote, chat = document_of(stored)["workloads"]
+    assert {record["part"] for record in stored.trials} == {"fixed", "finalists"}
+    assert quote["arms"][1]["name"] == "auto" and quote["arms"][1]["num_trials"] == 1
+    # No finalists yet: every fixed setting, each once.
+    assert [arm["name"] for arm in chat["arms"]] == ["off", *(arm.name for arm in plan_of().arms[2:])]
+    assert chat["arms"][-1]["speedup"]["median"] > 1.0
+
+
+async def test_an_interrupted_suite_is_kept_with_what_it_has(tmp_path: Path) -> None:
+    engine = ScriptedEngine(scripts=scripts(auto=2, ngram=0, suffix=4))  # type: ignore[arg-type]
+
+    def interrupt(engine: ScriptedEngine, round_: object) -> None:
+        # Among the fixed settings of the second workload.
+        if len(engine.generated) == 11 + 8:
+            raise asyncio.CancelledError
+
+    engine.on_round = interrupt
+    stored, result = await kept_suite(tmp_path, engine, plan_of())
+    assert result is not None and result.is_interrupted
+    document = document_of(stored)
+    assert stored.summary.state == "interrupted" and document["interrupted"]
+    assert [len(entry["trials"]) for entry in document["workloads"]] == [6, 2]
+    with pytest.raises(UsageError, match="is a suite"):
+        make_rerun(stored, ())
+
+
+async def test_a_suite_that_fails_keeps_its_reason(tmp_path: Path) -> None:
+    for after, state in ((3, "failed"), (11 + 8, "failed")):
+        engine = ScriptedEngine(scripts=scripts(auto=2, ngram=0, suffix=4))  # type: ignore[arg-type]
+
+        def fail(engine: ScriptedEngine, round_: object, after: int = after) -> None:
+            if len(engine.generated) == after:
+                raise LocalspecError("the disk is on fire", "")
+
+        engine.on_round = fail
+        folder = tmp_path / str(after)
+        folder.mkdir()
+        stored, _ = await kept_suite(folder, engine, plan_of())
+        assert stored.summary.state == state
+        assert document_of(stored)["failure"] == "the disk is on fire"
