@@ -10,7 +10,10 @@ import click
 from localspec.cli import options
 from localspec.cli.services import Services
 
-DESTINATIONS = ("llama-server", "llama-cli", "koboldcpp", "lmstudio", "vllm", "sglang", "ollama", "json")
+DESTINATIONS = (
+    *("llama-server", "llama-cli", "llama-presets", "llama-swap", "koboldcpp", "lmstudio", "vllm", "sglang", "ollama"),
+    "json",
+)
 """Written out, likewise the shells, since help must not wait for the exports to be loaded."""
 
 SHELLS = ("sh", "powershell")
@@ -82,6 +85,7 @@ def profile_delete(services: Services, name: str) -> int:
 @click.command(short_help="Print a profile as another engine takes it.")
 @click.argument("name", metavar="PROFILE")
 @click.option("--to", "to", required=True, type=click.Choice(DESTINATIONS), help="The engine.")
+@click.option("--workload", default="", metavar="NAME", help="Only what the profile holds for this kind of text.")
 @click.option(
     "--shell",
     type=click.Choice(SHELLS),
@@ -92,11 +96,16 @@ def profile_delete(services: Services, name: str) -> int:
 )
 @click.option("--force", "replaces", is_flag=True, help="Replace FILE if it exists.")
 @click.pass_obj
-def export(services: Services, name: str, to: str, shell: str | None, output: Path | None, replaces: bool) -> int:
-    """Print PROFILE as the command line or file of another engine, with a comment for what has no equivalent there."""
+def export(
+    services: Services, name: str, to: str, workload: str, shell: str | None, output: Path | None, replaces: bool
+) -> int:
+    """Print PROFILE as the command line or file of another engine, with a comment for what has no equivalent there.
+
+    Where it has a setting for each kind of text, llama-presets, llama-swap, lmstudio and json hold them all.
+    """
     from localspec.cli.export import run_export
 
-    return run_export(services, name, to, shell, output, replaces)
+    return run_export(services, name, to, workload, shell, output, replaces)
 
 
 def _costs(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[float, ...]:

@@ -16,6 +16,7 @@ from localspec.cli.profile_commands import DESTINATIONS as OFFERED
 from localspec.cli.profile_commands import SHELLS as OFFERED_SHELLS
 from localspec.errors import UsageError
 from localspec.session.exporting.exports import DESTINATIONS, Destination, export
+from localspec.session.exporting.kinds import for_kind
 from localspec.session.exporting.koboldcpp import koboldcpp_command
 from localspec.session.exporting.llama_cpp import llama_cpp_command
 from localspec.session.exporting.sglang import sglang_command
@@ -327,3 +328,121 @@ def test_json_holds_everything() -> None:
     assert record["context"] == CONTEXT and record["draft_context"] == DRAFT_CONTEXT
     assert record["draft"]["sha256"] == "ab" * 32
     assert record["evidence"]["speedup"]["median"] == 1.5
+
+
+def test_the_drafts_own_threads_come_along_where_they_can() -> None:
+    own = {**DRAFT_CONTEXT, "n_threads": 2, "n_threads_batch": 3}
+    profile = named_profile(draft_context=own)
+    found = options_of(llama_cpp_command(profile, "llama-server").words)
+    assert (found["--threads"], found["--spec-draft-threads"], found["--spec-draft-threads-batch"]) == ("4", "2", "3")
+    for to in ("koboldcpp", "lmstudio"):
+        assert "The draft's own n_threads 2 has no equivalent here." in export(profile, to)
+    same = named_profile()
+    assert "--spec-draft-threads" not in llama_cpp_command(same, "llama-server").words
+    assert "n_threads" not in export(same, "koboldcpp")
+
+
+KINDS = {"code": drafting("draft", n_max=8, p_min=0.5), "chat": drafting("off"), "my [edit]\n": drafting("ngram")}
+
+
+def ini_sections(text: str) -> dict[str, dict[str, str]]:
+    """Return the sections of an .ini file, by the grammar of llama.cpp's common/preset.cpp."""
+    sections: dict[str, dict[str, str]] = {}
+    current = ""
+    for line in text.split("\n"):
+        if not line or line.startswith("#"):
+            continue
+        if header := re.fullmatch(r"\[([^\]]+)\]", line):
+            current = header[1]
+            sections[current] = {}
+        else:
+            key, value = re.fullmatch(r"([a-zA-Z_][a-zA-Z0-9_.-]*) = ([^;#]*)", line).groups()  # type: ignore[union-attr]
+            sections.setdefault(current, {})[key] = value
+    return sections
+
+
+def test_presets_of_llama_server_hold_a_section_for_each_kind() -> None:
+    context = {**CONTEXT, "experts_on_cpu": True}
+    profile = named_profile("My quick one", by_workload=KINDS, context=context)
+    text = export(profile, "llama-presets")
+    sections = ini_sections(text)
+    assert sections.pop("") == {"version": "1"}
+    name = "my-quick-one"
+    assert list(sections) == [name, f"{name}-for-code", f"{name}-for-chat", f"{name}-for-my-edit"]
+    assert {section["model"] for section in sections.values()} == {"/models/target.gguf"}
+    assert all(section["cpu-moe"] == "true" and section["parallel"] == "1" for section in sections.values())
+    lengths = [section.get("spec-draft-n-max") for section in sections.values()]
+    assert lengths == ["5", "8", None, None]
+    assert [section.get("spec-type") for section in sections.values()] == [
+        "draft-simple",
+        "draft-simple",
+        None,
+        "ngram-simple",
+    ]
+    # The command line has the very same options, so that the parser's tests stand for these, too.
+    words = llama_cpp_command(named_profile(speculation=KINDS["code"], context=context), "llama-server").words
+    assert {f"--{key}" for key in sections[f"{name}-for-code"]} == set(options_of(words))
+    # The figure was measured over all texts.
+    assert text.count("1.50x") == 1 and "this cannot hold" not in text
+
+
+def test_llama_swap_holds_a_model_for_each_kind() -> None:
+    profile = named_profile(by_workload=KINDS, target=model(HOSTILE))
+    text = export(profile, "llama-swap", "sh")
+    blocks = re.split(r"^  ([a-z0-9-]+):\n    cmd: \|\n", text, flags=re.MULTILINE)[1:]
+    commands = dict(zip(blocks[::2], blocks[1::2], strict=True))
+    assert list(commands) == ["quick", "quick-for-code", "quick-for-chat", "quick-for-my-edit"]
+    for command in commands.values():
+        lines = [line for line in command.split("\n") if line.strip() and not line.startswith("#")]
+        assert all(line.startswith("      ") for line in lines)
+        words = shlex.split(" ".join(lines))
+        assert words[:3] == ["llama-server", "--port", "${PORT}"] and HOSTILE in words
+    windows = export(named_profile(target=model(r"C:\my models\it's.gguf")), "llama-swap", "powershell")
+    assert '--model "C:\\my models\\it\'s.gguf"' in windows
+
+
+@pytest.mark.parametrize(
+    ("to", "path"),
+    [("llama-presets", "/m/a;b.gguf"), ("llama-presets", "/m/a#b.gguf"), ("llama-swap", "/m/${PORT}.gguf")],
+)
+def test_what_a_file_of_presets_would_change_is_refused(to: Destination, path: str) -> None:
+    with pytest.raises(UsageError):
+        export(named_profile(target=model(path)), to)
+    assert path in export(named_profile(target=model(path)), "llama-swap" if to == "llama-presets" else "llama-presets")
+
+
+def test_lm_studio_gets_a_file_for_each_kind() -> None:
+    files = export(named_profile(by_workload=KINDS), "lmstudio").split("---\n")
+    names = [re.search(r'^model: "(.*)"$', file, re.MULTILINE)[1] for file in files]  # type: ignore[index]
+    assert names == [f"localspec/quick{end}" for end in ("", "-for-code", "-for-chat", "-for-my-edit")]
+    key = "llm.prediction.speculativeDecoding.maxTokensToDraft"
+    assert [yaml_fields(file).get(key) for file in files] == [5, 8, None, None]
+    assert "4 files" in files[0] and "---" not in export(named_profile(), "lmstudio")
+
+
+@pytest.mark.parametrize("to", ["llama-server", "llama-cli", "koboldcpp", "vllm", "sglang", "ollama"])
+def test_who_holds_one_setting_says_what_stays_behind(to: Destination) -> None:
+    profile = named_profile(by_workload={name: KINDS[name] for name in ("code", "chat")})
+    (said,) = (line for line in export(profile, to).split("\n") if "of its own for" in line)
+    assert said.startswith("# The profile has settings of its own for code and chat") and "--workload" in said
+    assert "of its own" not in export(for_kind(profile, "CODE"), to)
+
+
+def test_one_kind_alone() -> None:
+    profile = named_profile(by_workload=KINDS)
+    code = for_kind(profile, "code")
+    assert code.name == "quick, for code" and code.document.evidence is None
+    assert code.document.speculation.n_max == 8
+    assert options_of(llama_cpp_command(code, "llama-server").words)["--spec-draft-n-max"] == "8"
+    with pytest.raises(UsageError, match="no setting of its own for 'story'") as caught:
+        for_kind(profile, "story")
+    assert "code, chat and" in caught.value.hint
+    with pytest.raises(UsageError) as caught:
+        for_kind(named_profile(), "code")
+    assert "one setting for all texts" in caught.value.hint
+
+
+def test_marks_come_along_as_a_comment() -> None:
+    evidence = {"arm": "draft", "workload": "edit", "speedup": {"median": 1.5}, "marks": ["on battery"]}
+    for to in ("llama-server", "ollama", "llama-presets"):
+        assert "# Measured on battery: it may be otherwise on mains." in export(named_profile(evidence=evidence), to)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
+from localspec.session.exporting.kinds import entries
 from localspec.session.exporting.shells import comment, plain_line
-from localspec.session.exporting.values import drafting_remarks, heading
+from localspec.session.exporting.values import draft_threads_remarks, drafting_remarks, heading
 from localspec.session.profiles import NamedProfile, ProfileModel
 
 Fields = list[tuple[str, Any]]
 
 
 def lm_studio_file(profile: NamedProfile) -> str:
-    """Return a model.yaml with the profile's fields, and how to set them by hand.
+    """Return a model.yaml with the profile's fields, and how to set them by hand; one for each setting it holds."""
+    files = [_file(one, name) for name, one in entries(profile).items()]
+    if len(files) == 1:
+        return files[0]
+    apart = comment(f"{len(files)} files, one for each kind of text: cut at the lines of three hyphens.")
+    return f"{apart}\n" + "---\n".join(files)
 
-    Raises:
-        UsageError: never; the paths are not in it.
-    """
+
+def _file(profile: NamedProfile, label: str) -> str:
     document = profile.document
     remarks = [
         "LM Studio: put this file into a folder of the hub's, or set the fields by hand in My Models, under the "
@@ -33,7 +37,7 @@ def lm_studio_file(profile: NamedProfile) -> str:
     owner, _, name = base.partition("/")
     lines = [
         *(comment(line) for line in (*heading(profile), *remarks)),
-        f"model: {_yaml(f'localspec/{_slug(profile.name)}')}",
+        f"model: {_yaml(f'localspec/{label}')}",
         "base:",
         f"  - key: {_yaml(base.lower() if document.target.repo else base)}",
         "    sources:",
@@ -93,6 +97,7 @@ def _operation(profile: NamedProfile, remarks: list[str]) -> Fields:
         remarks.append(
             f"The draft is {document.draft.name}; draftModel must be the key that `lms ls` shows for it, so check it."
         )
+        remarks += draft_threads_remarks(profile)
     elif drafting.method == "ngram":
         remarks.append("Drafting by n-grams has no setting here: nothing is drafted.")
     return fields
@@ -116,7 +121,3 @@ def _key(model: ProfileModel) -> str:
 def _yaml(value: object) -> str:
     """Return a value as JSON, which is YAML, too."""
     return json.dumps(value)
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "profile"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localspec.methods import WORDS, is_adaptive
+from localspec.session.condition_marks import marks_sentence
+from localspec.session.exporting.kinds import listed
 from localspec.session.exporting.shells import Shell, check_path, command_lines, comment
 from localspec.session.profiles import NamedProfile, evidence_text
 
@@ -35,13 +37,20 @@ class Command:
 
 
 def heading(profile: NamedProfile) -> tuple[str, ...]:
-    """Return what was measured, and that it was measured elsewhere."""
+    """Return what was measured, that it was measured elsewhere, and what of the profile stays behind."""
     evidence = profile.document.evidence
     lines = [f"localspec profile {profile.name}"]
     if evidence is not None and (figure := evidence_text(evidence)):
         lines.append(f"Measured by localspec, not by this engine: {figure} on {evidence.workload}.")
         if not evidence.is_reliable:
             lines.append("Do not rely on that figure: the baseline changed too much while it was measured.")
+        if marked := marks_sentence(evidence.marks):
+            lines.append(marked)
+    if kinds := tuple(profile.document.by_workload):
+        lines.append(
+            f"The profile has settings of its own for {listed(kinds)}, which this cannot hold beside the one for the "
+            "rest. `localspec export` with --workload takes one of them; llama-presets and llama-swap hold them all."
+        )
     return tuple(lines)
 
 
@@ -114,6 +123,14 @@ def drafting_remarks(profile: NamedProfile, known: Sequence[str]) -> tuple[str, 
             f"Verification `{drafting.verification}` ({what}) is no setting here: see what the engine promises."
         )
     return tuple(remarks)
+
+
+def draft_threads_remarks(profile: NamedProfile) -> tuple[str, ...]:
+    """Return a remark if the draft had other threads than the target, for an engine that gives both the same."""
+    context, own = profile.document.context, profile.document.draft_context
+    if own is None or own.n_threads in (None, 0, context.n_threads):
+        return ()
+    return (f"The draft's own n_threads {own.n_threads} has no equivalent here.",)
 
 
 def is_without_equal(method: str) -> bool:
