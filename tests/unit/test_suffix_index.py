@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localspec.engine.drafting.suffix_index import SuffixIndex
+from localspec.engine.drafting import suffix_index
+from localspec.engine.drafting.suffix_index import SEPARATOR, SuffixIndex
 
 DEPTH = 8
 
@@ -109,3 +112,81 @@ def test_ids_of_any_vocabulary_are_kept_as_they_are() -> None:
     index.extend([0xFFFFFFFE, 256, 1, 0x01000000, 256, 1])
     assert list(index.nearest(index.context())) == [(3, 2)]
     assert index.text[0] == 0xFFFFFFFE
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    piece=st.lists(st.sampled_from([0, 1, 2, 0xFFFFFFFD, 0xFFFFFFFE, SEPARATOR]), min_size=1, max_size=40),
+    rest=st.lists(st.integers(0, 3), max_size=300),
+    depth=st.sampled_from([1, 2, 4, 32]),
+)
+def test_sorting_is_right_for_any_ids_and_depths(piece: list[int], rest: list[int], depth: int) -> None:
+    text = (rest + piece * 600)[:800]
+    index = SuffixIndex(depth)
+    index.extend(text)
+    contexts = [tuple(text[max(0, position - depth) : position][::-1]) for position in range(len(text))]
+    expected = sorted(range(len(text)), key=lambda position: contexts[position])
+    assert [position for block in index._blocks for position in block] == expected
+
+
+def order(index: SuffixIndex) -> list[int]:
+    return [position for block in index._blocks for position in block]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("token"), st.integers(0, 2)),
+        st.tuples(st.just("token"), st.integers(0, 2)),
+        st.tuples(st.just("many"), st.integers(0, 30)),
+        st.tuples(st.just("shorten"), st.integers(0, 6)),
+        st.tuples(st.just("search"), st.integers(0, 3)),
+        st.tuples(st.just("search elsewhere"), st.integers(0, 3)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps=STEPS, is_sorted_at_once=st.booleans())
+def test_the_place_that_was_searched_for_is_where_the_next_position_belongs(
+    steps: list[tuple[str, int]], is_sorted_at_once: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        # Blocks so small that short texts fill several and split them.
+        patch.setattr(suffix_index, "_FULL_BLOCK", 4)
+        patch.setattr(suffix_index, "_NEW_BLOCK", 2)
+        patch.setattr(suffix_index, "_BULK_SHARE", 4 if is_sorted_at_once else 1)
+        searching, other, text = SuffixIndex(DEPTH), SuffixIndex(DEPTH), list[int]()
+        other.extend([0, 1, 2, 0, 1])
+        for step, number in steps:
+            if step == "token" or step == "many":
+                tokens = [number] if step == "token" else [(place * place) % 3 for place in range(number)]
+                searching.extend(tokens)
+                text += tokens
+            elif step == "shorten":
+                searching.truncate(max(len(text) - number, 0))
+                del text[max(len(text) - number, 0) :]
+            else:
+                context = (searching if step == "search" else other).context()
+                # Whoever searches need not look at everything that there is.
+                list(islice(searching.nearest(context), number))
+        fresh = SuffixIndex(DEPTH)
+        for token in text:
+            fresh.extend([token])
+        assert list(searching.text) == text
+        assert order(searching) == order(fresh)
+        check(searching, text, text, searching.context())
+
+
+def test_a_place_is_searched_for_once_in_a_round() -> None:
+    def num_looks(*, is_asked: bool) -> int:
+        index = CountingIndex()
+        index.extend([(position * position) % 977 for position in range(5000)])
+        index.num_looks = 0
+        for token in range(100):
+            if is_asked:
+                next(index.nearest(index.context()), None)
+            index.extend([token])
+        return index.num_looks
+
+    assert num_looks(is_asked=True) < 1.6 * num_looks(is_asked=False)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from localspec.engine.drafting import remembered
 from localspec.engine.drafting.remembered import (
     SHORTEST_ANSWER,
     RememberedAnswers,
@@ -16,7 +20,7 @@ from localspec.engine.drafting.remembered import (
     clear_answers,
     kept_answers,
 )
-from localspec.engine.drafting.suffix_index import SEPARATOR
+from localspec.engine.drafting.suffix_index import SEPARATOR, SuffixIndex
 from localspec.errors import StoreError
 
 FINGERPRINT = "0123456789abcdef" * 2
@@ -184,3 +188,57 @@ def test_what_cannot_be_cleared_is_said(path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("fingerprint", ["", "abc", "../../../etc/passwd", "0123456789ABCDEF", "0" * 65])
 def test_what_is_no_fingerprint_names_no_file(tmp_path: Path, fingerprint: str) -> None:
     assert answers_file(tmp_path, fingerprint) is None
+
+
+def filled(path: Path, count: int) -> None:
+    store = RememberedAnswers(path)
+    for number in range(count):
+        store.add(answer(number))
+
+
+def test_the_newest_answers_are_there_at_once_and_the_others_soon(path: Path) -> None:
+    filled(path, 60)
+    store = RememberedAnswers(path, at_once=40)
+    assert store.wait(20.0) and store.is_whole
+    assert answers_in(store) == list(range(60)) == answers_in(RememberedAnswers(path))
+
+
+def test_nobody_waits_for_the_older_answers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(path, 60)
+    may_go_on, sort = threading.Event(), remembered._fulfil
+
+    def slowly(*given: Any) -> None:
+        may_go_on.wait(20.0)
+        sort(*given)
+
+    monkeypatch.setattr(remembered, "_fulfil", slowly)
+    store = RememberedAnswers(path, at_once=3 * len(answer(0)))
+    assert not store.wait(0.01) and not store.is_whole
+    assert answers_in(store) == [57, 58, 59]
+    # What comes meanwhile is found at once, and not lost later.
+    store.add(answer(70))
+    assert answers_in(store) == [57, 58, 59, 70]
+    may_go_on.set()
+    assert store.wait(20.0)
+    assert answers_in(store) == [*range(60), 70]
+    store.add(answer(71))
+    assert answers_in(store) == [*range(60), 70, 71] == answers_in(RememberedAnswers(path))
+
+
+def test_where_memory_is_short_the_newest_are_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(path, 10)
+
+    def fail(whole: Future[SuffixIndex], answers: object) -> None:
+        whole.set_exception(MemoryError())
+
+    monkeypatch.setattr(remembered, "_fulfil", fail)
+    store = RememberedAnswers(path, at_once=2 * len(answer(0)))
+    assert store.wait(20.0)
+    assert answers_in(store) == [8, 9]
+
+
+def test_few_answers_need_no_second_index(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(path, 3)
+    monkeypatch.setattr(remembered, "Thread", None)
+    store = RememberedAnswers(path, at_once=remembered.AT_ONCE)
+    assert store.is_whole and answers_in(store) == [0, 1, 2]

@@ -15,9 +15,11 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from localspec.engine.drafting.suffix_index import SEPARATOR, SuffixIndex
@@ -30,6 +32,8 @@ WHAT_IS_KEPT = (
 """For those who decide whether to switch it on."""
 
 MOST_TOKENS = 2_000_000
+AT_ONCE = 250_000
+"""Tokens whose index is made in a moment."""
 SHORTEST_ANSWER = 8
 """Shorter answers are not kept; there is nothing to copy from them."""
 
@@ -49,12 +53,20 @@ class RememberedAnswers:
     A failure to read or write never ends an answer: it is logged, and drafting goes on with what there is.
     """
 
-    def __init__(self, path: Path, most_tokens: int = MOST_TOKENS) -> None:
-        """Read a file; one that is missing is empty, a damaged one is set aside under another name."""
+    def __init__(self, path: Path, most_tokens: int = MOST_TOKENS, at_once: int | None = None) -> None:
+        """Read a file; one that is missing is empty, a damaged one is set aside under another name.
+
+        Args:
+            path: the file.
+            most_tokens: kept of it.
+            at_once: tokens of the newest answers that are indexed now, all of them where they are no more; the others
+                follow beside what goes on, and nobody waits for them. None for all.
+        """
         self._path = path
         self._most_tokens = most_tokens
-        self.index = SuffixIndex()
-        """Answers in order, each followed by SEPARATOR."""
+        self._index = SuffixIndex()
+        self._since: list[array[int]] = []
+        self._whole: Future[SuffixIndex] | None = None
         answers: list[array[int]] = []
         try:
             if path.exists():
@@ -62,30 +74,67 @@ class RememberedAnswers:
                     answers = _newest(_read(path), most_tokens)
         except OSError as error:
             _LOGGER.warning("earlier answers cannot be read: %s", error)
-        self._fill(answers)
+        if at_once is None or sum(map(len, answers)) <= at_once:
+            self._index = _indexed(answers)
+            return
+        self._index = _indexed(_newest(answers, at_once))
+        self._whole = Future()
+        # Where the process ends before it, nothing is lost.
+        Thread(target=_fulfil, args=(self._whole, answers), name="earlier answers", daemon=True).start()
+
+    @property
+    def index(self) -> SuffixIndex:
+        """Answers in order, each followed by SEPARATOR; only the newest ones until all are indexed."""
+        self._catch_up()
+        return self._index
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything that is kept is in the index."""
+        self._catch_up()
+        return self._whole is None
 
     @property
     def num_tokens(self) -> int:
         """Tokens in the index, separators included."""
         return len(self.index.text)
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for the index to be whole, no longer than that, and return whether it is."""
+        if self._whole is not None:
+            with suppress(TimeoutError, MemoryError):
+                self._whole.result(seconds)
+        return self.is_whole
+
     def add(self, answer: Sequence[int]) -> None:
         """Keep an answer, in the index and on disk."""
         if len(answer) < SHORTEST_ANSWER:
             return
         kept = array("I", answer[-self._most_tokens :])
-        self.index.extend([*kept, SEPARATOR])
-        if len(self.index.text) > _SLACK * self._most_tokens:
-            self._fill(_newest(_split(self.index.text), self._most_tokens))
+        index = self.index
+        index.extend([*kept, SEPARATOR])
+        if self._whole is not None:
+            self._since.append(kept)
+        if len(index.text) > _SLACK * self._most_tokens:
+            self._index = _indexed(_newest(_split(index.text), self._most_tokens))
         try:
             with _lock(self._path):
                 self._write(kept)
         except OSError as error:
             _LOGGER.warning("an answer cannot be kept: %s", error)
 
-    def _fill(self, answers: Sequence[Sequence[int]]) -> None:
-        self.index.clear()
-        self.index.extend([token for answer in answers for token in (*answer, SEPARATOR)])
+    def _catch_up(self) -> None:
+        whole = self._whole
+        if whole is None or not whole.done():
+            return
+        self._whole, since = None, self._since
+        self._since = []
+        if (failure := whole.exception()) is not None:
+            _LOGGER.warning("only the newest earlier answers are searched: %s", failure)
+            return
+        self._index = whole.result()
+        for answer in since:
+            self._index.extend([*answer, SEPARATOR])
 
     def _write(self, answer: array[int]) -> None:
         """Append a record; a file that has grown too large, or that ends within a record, is written anew."""
@@ -102,6 +151,23 @@ class RememberedAnswers:
             os.replace(temporary, self._path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _indexed(answers: Sequence[Sequence[int]]) -> SuffixIndex:
+    tokens = array("I")
+    for answer in answers:
+        tokens.extend(answer)
+        tokens.append(SEPARATOR)
+    index = SuffixIndex()
+    index.extend(tokens)
+    return index
+
+
+def _fulfil(whole: Future[SuffixIndex], answers: Sequence[Sequence[int]]) -> None:
+    try:
+        whole.set_result(_indexed(answers))
+    except MemoryError as error:
+        whole.set_exception(error)
 
 
 def answers_file(folder: Path, vocabulary_fingerprint: str) -> Path | None:

@@ -183,25 +183,77 @@ class SuffixIndex:
             self._firsts.insert(block_index + 1, bytes(self._key(half[0])))
 
     def _sort(self) -> None:
-        """Put all positions in order at once, by doubling: ranks of contexts of 2k tokens follow from ranks of k.
-
-        Manber and Myers (1993), over contexts instead of suffixes, and no deeper than contexts are compared.
-        """
-        text = np.frombuffer(self._text, np.uint32)
-        count = len(text)
-        ranks: npt.NDArray[np.int64] = np.zeros(count, np.int64)
-        ranks[1:] = np.unique(text[:-1], return_inverse=True)[1] + 1
-        for length in _doubled(self._width // _TOKEN_BYTES):
-            keys = ranks * (count + 2)
-            keys[length:] += ranks[:-length] + 1
-            ranks = np.unique(keys, return_inverse=True)[1]
-        self._set_order(array("I", np.argsort(ranks, kind="stable").astype(np.uint32).tobytes()))
+        """Put all positions in order at once."""
+        order = _sorted_by_context(np.frombuffer(self._text, np.uint32), self._width // _TOKEN_BYTES)
+        self._set_order(array("I", order.astype(np.uint32).tobytes()))
 
     def _set_order(self, order: array[int]) -> None:
         starts = range(0, max(len(order), 1), _NEW_BLOCK)
         self._blocks = [order[start : start + _NEW_BLOCK] for start in starts]
         self._firsts = [bytes(self._key(block[0])) if block else b"" for block in self._blocks]
         self._searched = (-1, 0, 0)
+
+
+def _sorted_by_context(text: npt.NDArray[np.uint32], depth: int) -> npt.NDArray[np.int64]:
+    """Return all positions of a text, shape [tokens], in the order of their contexts; equal ones as they stand.
+
+    By doubling: ranks of contexts of 2k tokens follow from ranks of k (Manber and Myers 1993). What has a rank of its
+    own by then is left alone (Larsson and Sadakane 2007). No deeper than contexts are compared.
+    """
+    count = len(text)
+    values = _small(text)
+    keys: npt.NDArray[np.uint64] = np.zeros(count, np.uint64)
+    keys[1:] = values[:-1] << np.uint64(32)
+    if depth > 1:
+        keys[2:] |= values[:-2]
+    order = np.argsort(keys)
+    is_first = _differs(keys[order])
+    # The rank of a context is the place where those that are equal to it begin.
+    ranks: npt.NDArray[np.int64] = np.empty(count, np.int64)
+    ranks[order] = _begins(is_first, np.arange(count))
+    for length in (length for length in _doubled(depth) if length > 1):
+        places = _shared(is_first)
+        if not len(places):
+            return order
+        positions = order[places]
+        earlier = positions - length
+        joint = ranks[positions] * (count + 2) + np.where(earlier >= 0, ranks[earlier] + 1, 0)
+        by_joint = np.argsort(joint)
+        positions = order[places] = positions[by_joint]
+        is_first[places] = own = _differs(joint[by_joint])
+        ranks[positions] = _begins(own, places)
+    places = _shared(is_first)
+    positions = order[places]
+    order[places] = positions[np.argsort(ranks[positions] * count + positions)]
+    return order
+
+
+def _small(text: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint64]:
+    """Return tokens as numbers from 1 on that keep their order and fit into 32 bits, the separator's too."""
+    regular = text[text != SEPARATOR]
+    if len(regular) and int(regular.max()) > SEPARATOR - 2:
+        return (np.unique(text, return_inverse=True)[1] + 1).astype(np.uint64)
+    beyond = int(regular.max()) + 1 if len(regular) else 0
+    return np.where(text == SEPARATOR, np.uint32(beyond), text).astype(np.uint64) + np.uint64(1)
+
+
+def _differs(keys: npt.NDArray[np.uint64] | npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return of each sorted key whether it differs from the one before."""
+    found: npt.NDArray[np.bool_] = np.ones(len(keys), np.bool_)
+    found[1:] = keys[1:] != keys[:-1]
+    return found
+
+
+def _begins(is_first: npt.NDArray[np.bool_], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return of each place the one where its group begins."""
+    begun: npt.NDArray[np.int64] = np.maximum.accumulate(np.where(is_first, places, 0))
+    return begun
+
+
+def _shared(is_first: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the places of groups of more than one."""
+    is_last = np.append(is_first[1:], True)
+    return np.flatnonzero(~(is_first & is_last))
 
 
 def _doubled(depth: int) -> Iterator[int]:

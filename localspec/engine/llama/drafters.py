@@ -11,7 +11,7 @@ from localspec.engine.drafting.cascade import CascadeDrafter
 from localspec.engine.drafting.draft_model import DraftModelDrafter
 from localspec.engine.drafting.drafter import Drafter
 from localspec.engine.drafting.ngram import NgramDrafter
-from localspec.engine.drafting.remembered import RememberedAnswers, answers_file
+from localspec.engine.drafting.remembered import AT_ONCE, RememberedAnswers, answers_file
 from localspec.engine.drafting.suffix import SuffixDrafter
 from localspec.engine.llama.drawn_draft import DrawnDraft
 from localspec.engine.llama.loading import LoadedModel
@@ -21,6 +21,8 @@ _USE_SUFFIXES: tuple[Method, ...] = ("suffix", "cascade", "auto")
 _USE_DRAFT: tuple[Method, ...] = ("draft", "cascade", "auto")
 _AUTO_P_MIN = 0.1
 """Adaptive pacing cuts drafts where they stop paying here, so they should not end much before."""
+_LONGEST_WAIT_S = 0.3
+"""For the index of earlier answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,11 @@ class Drafting:
 
 
 class EarlierAnswers:
-    """Opens the answers of a vocabulary, and keeps the last ones open: reading them all can take a second."""
+    """Opens the answers of a vocabulary, and keeps the last ones open.
+
+    Many are indexed beside what goes on. A start waits for that a little, so that what is measured next is measured in
+    quiet, but no longer.
+    """
 
     def __init__(self, folder: Callable[[], Path]) -> None:
         """Take where the folder is looked for."""
@@ -64,7 +70,8 @@ class EarlierAnswers:
         if path is None:
             return None
         if self._answers is None or path != self._path:
-            self._path, self._answers = path, RememberedAnswers(path)
+            self._path, self._answers = path, RememberedAnswers(path, at_once=AT_ONCE)
+            self._answers.wait(_LONGEST_WAIT_S)
         return self._answers
 
 
