@@ -104,6 +104,8 @@ class AdaptivePacing:
             belief.begin()
         self._asked.clear()
         self._num_rests = self._to_skip = 0
+        # The last text may have been broken off in a round of which nothing was heard.
+        self._is_skipped = False
 
     def propose(self, drafter: Drafter, room: int) -> Draft:
         """Choose a drafter and a length, and return the draft as it goes to the target."""
@@ -124,7 +126,7 @@ class AdaptivePacing:
         plain = self._costs.expected[1]
         none = Choice(None, None, 0, 1.0, plain)
         may_speculate = self._is_warm or self._costs.num_plain >= _FIRST_PLAIN
-        num_rounds, self._num_skipped = self._num_skipped + 1, 0
+        num_rounds = self._num_skipped + 1
         self._choices.rounds_to_explore -= num_rounds
         stop: DraftStop = "no_match"
         mean_rate = self._rate_tokens / self._rate_cost
@@ -294,6 +296,7 @@ class AdaptivePacing:
             self._choices.rounds_to_explore = _EXPLORE_GAP
         for belief in self._by_name.values():
             belief.age(num_emitted + self._num_skipped)
+        self._num_skipped = 0
         for belief, proposed, cells in self._asked:
             if proposed.match_length >= _TELLING_MATCH and proposed.tokens[:1] == outcome.emitted[:1]:
                 self._num_rests = self._to_skip = 0
