@@ -201,12 +201,14 @@ def _sorted_by_context(text: npt.NDArray[np.uint32], depth: int) -> npt.NDArray[
     own by then is left alone (Larsson and Sadakane 2007). No deeper than contexts are compared.
     """
     count = len(text)
-    values = _small(text)
+    values, top = _small(text)
     keys: npt.NDArray[np.uint64] = np.zeros(count, np.uint64)
-    keys[1:] = values[:-1] << np.uint64(32)
+    keys[1:] = values[:-1]
     if depth > 1:
-        keys[2:] |= values[:-2]
-    order = np.argsort(keys)
+        keys *= np.uint64(top)
+        keys[2:] += values[:-2]
+        top *= top
+    order = _argsort(keys, top)
     is_first = _differs(keys[order])
     # The rank of a context is the place where those that are equal to it begin.
     ranks: npt.NDArray[np.int64] = np.empty(count, np.int64)
@@ -214,30 +216,45 @@ def _sorted_by_context(text: npt.NDArray[np.uint32], depth: int) -> npt.NDArray[
     for length in (length for length in _doubled(depth) if length > 1):
         places = _shared(is_first)
         if not len(places):
-            return order
+            break
         positions = order[places]
+        groups = np.cumsum(is_first[places])
         earlier = positions - length
-        joint = ranks[positions] * (count + 2) + np.where(earlier >= 0, ranks[earlier] + 1, 0)
-        by_joint = np.argsort(joint)
-        positions = order[places] = positions[by_joint]
-        is_first[places] = own = _differs(joint[by_joint])
+        keys = (groups * (count + 1) + np.where(earlier >= 0, ranks[earlier] + 1, 0)).astype(np.uint64)
+        by_key = _argsort(keys, (int(groups[-1]) + 1) * (count + 1))
+        positions = order[places] = positions[by_key]
+        is_first[places] = own = _differs(keys[by_key])
         ranks[positions] = _begins(own, places)
-    places = _shared(is_first)
-    positions = order[places]
-    order[places] = positions[np.argsort(ranks[positions] * count + positions)]
     return order
 
 
-def _small(text: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint64]:
-    """Return tokens as numbers from 1 on that keep their order and fit into 32 bits, the separator's too."""
+def _small(text: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint64], int]:
+    """Return tokens as numbers from 1 on that keep their order, the separator's too, and a number that is above all."""
     regular = text[text != SEPARATOR]
-    if len(regular) and int(regular.max()) > SEPARATOR - 2:
-        return (np.unique(text, return_inverse=True)[1] + 1).astype(np.uint64)
     beyond = int(regular.max()) + 1 if len(regular) else 0
-    return np.where(text == SEPARATOR, np.uint32(beyond), text).astype(np.uint64) + np.uint64(1)
+    if beyond > SEPARATOR - 1:
+        values = np.unique(text, return_inverse=True)[1].astype(np.uint64) + np.uint64(1)
+        return values, len(text) + 1
+    return np.where(text == SEPARATOR, np.uint32(beyond), text).astype(np.uint64) + np.uint64(1), beyond + 2
 
 
-def _differs(keys: npt.NDArray[np.uint64] | npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _argsort(keys: npt.NDArray[np.uint64], top: int) -> npt.NDArray[np.int64]:
+    """Return the places of keys, all below `top`, in their order; equal ones as they stand.
+
+    Numbers are sorted several times as fast as places by them, so both go into one number where there is room.
+    """
+    count = len(keys)
+    if (top - 1).bit_length() + count.bit_length() > 64:
+        return np.argsort(keys, kind="stable")
+    shift = np.uint64(count.bit_length())
+    packed = keys << shift
+    packed |= np.arange(count, dtype=np.uint64)
+    packed.sort()
+    packed &= (np.uint64(1) << shift) - np.uint64(1)
+    return packed.astype(np.int64)
+
+
+def _differs(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Return of each sorted key whether it differs from the one before."""
     found: npt.NDArray[np.bool_] = np.ones(len(keys), np.bool_)
     found[1:] = keys[1:] != keys[:-1]
