@@ -128,7 +128,7 @@ async def race(app: LocalspecApp, pilot: Pilot[int]) -> None:
     for arm in ARMS:
         compare.choice = replace(compare.choice, max_tokens=48, num_pairs=NUM_PAIRS, percent=0.0, right=arm)
         compare.action_run()
-        await until(pilot, lambda: not compare.is_racing)
+        await until(pilot, lambda: not compare.is_at_work)
 
 
 async def record(file: Path, n_threads: int) -> None:

@@ -97,7 +97,7 @@ class Stage:
         if self.held is not None:
             compare._clock = self.held.clock
         await self.pilot.press("r")
-        await still(self.pilot, lambda: not compare.is_racing or (self.held is not None and self.held.is_held))
+        await still(self.pilot, lambda: not compare.is_at_work or (self.held is not None and self.held.is_held))
         return compare
 
     async def runs(self) -> RunsScreen:

@@ -16,6 +16,9 @@ from localspec.session.figures import (
     speed_unit,
 )
 from localspec.session.head_to_head import head_to_head_sentence
+from localspec.session.kind_outcome import outcome_line, outcomes_of
+from localspec.session.measurement import measurement_record
+from localspec.session.my_chats import has_own
 from localspec.session.outcome import ArmResult, ComparisonResult
 from localspec.session.verdict import (
     best_arm,
@@ -47,13 +50,16 @@ def make_card(measurement: Measurement, run_id: int | None, title: str, lanes: t
     by_name = {workload.name: workload for workload in plan.workloads}
     ran = dict.fromkeys(arm.arm.name for result in begun for arm in result.arms if arm.has_run)
     best = best_arm(begun)
+    kinds = outcomes_of(measurement_record(measurement)) if has_own(plan.workloads) else ()
+    said = (outcome_line(kinds),) if kinds else ()
     return ResultCard(
         title=title,
         texts=tuple(_text(result, by_name[result.workload_name], plan.half_width, lanes) for result in begun),
-        notes=_notes(measurement, len(begun)),
+        notes=(*said, *_notes(measurement, len(begun))),
         run_id=run_id,
         arms=tuple(ran),
         best=plan.arms[0].name if best is None else best.name,
+        has_kinds=any(kind.pays for kind in kinds),
     )
 
 
@@ -103,9 +109,8 @@ def _remarks(result: ComparisonResult, half_width: float | None) -> tuple[str, .
         widths = [arm.speedup.half_width for arm in result.speculative if arm.speedup is not None]
         wide = [width for width in widths if width is None or width > half_width]
         if wide:
-            remarks.append(
-                f"After {result.num_pairs} pairs the interval is still wider than \N{PLUS-MINUS SIGN}{half_width:.0%}."
-            )
+            wished = f"\N{PLUS-MINUS SIGN}{percent_text(half_width)}"
+            remarks.append(f"After {result.num_pairs} pairs the interval is still wider than {wished}.")
     return tuple(remarks)
 
 

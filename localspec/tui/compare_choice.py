@@ -11,6 +11,8 @@ from localspec.errors import UsageError
 from localspec.methods import DRAFTING_SETTINGS, needs_draft, settings_read_by
 from localspec.session.verdict import settings_phrase
 from localspec.settings import DraftGroup, Settings, check_draft
+from localspec.tui.keyed import keyed
+from localspec.tui.own_texts import texts_words
 from localspec.tui.state import Workbench
 
 if TYPE_CHECKING:
@@ -30,7 +32,9 @@ class CompareChoice:
     """What the user chose."""
 
     workloads: tuple[str, ...] = DEFAULT_WORKLOADS
-    """Names; not looked at if there is a prompt."""
+    """Names; not looked at if there is a prompt, and likewise the next."""
+    is_own: bool = False
+    """The user's own chats, too."""
     prompt: str = ""
     """A text of the user's own."""
     left: SpeculationSettings = field(default_factory=SpeculationSettings)
@@ -67,7 +71,7 @@ def arm_words(settings: SpeculationSettings) -> str:
 
 def text_words(choice: CompareChoice) -> str:
     """Return what is generated from, in a few words."""
-    return " ".join(choice.prompt.split()) if choice.prompt.strip() else ", ".join(choice.workloads)
+    return " ".join(choice.prompt.split()) if choice.prompt.strip() else texts_words(choice.workloads, choice.is_own)
 
 
 def extent_words(choice: CompareChoice) -> str:
@@ -81,12 +85,14 @@ def extent_words(choice: CompareChoice) -> str:
 def obstacle(choice: CompareChoice, bench: Workbench) -> UsageError | None:
     """Return why this cannot be compared; None if it can."""
     if bench.target is None:
-        return UsageError("No target model is chosen.", "Choose one on the Models screen (F2).")
-    if not choice.prompt.strip() and not choice.workloads:
-        return UsageError("There is no text to generate from.", "Choose a workload, or write a prompt (t).")
+        return UsageError("No target model is chosen.", keyed("Choose one on the Models screen ({mode.models})."))
+    if not (choice.prompt.strip() or choice.workloads or choice.is_own):
+        return UsageError(
+            "There is no text to generate from.", keyed("Choose a workload, or write a prompt ({compare.text}).")
+        )
     left, right = arms_of(choice, bench)
     if left == right:
-        return UsageError("Both arms are the same.", "Change one of them (a or b).")
+        return UsageError("Both arms are the same.", keyed("Change one of them ({compare.left} or {compare.right})."))
     if bench.draft is None and needs_draft((left.method, right.method)):
         return UsageError(
             "An arm drafts with a model, and no draft model is chosen.",
@@ -96,7 +102,11 @@ def obstacle(choice: CompareChoice, bench: Workbench) -> UsageError | None:
 
 
 def make_plan(
-    choice: CompareChoice, bench: Workbench, settings: Settings, workloads: Sequence[Workload]
+    choice: CompareChoice,
+    bench: Workbench,
+    settings: Settings,
+    workloads: Sequence[Workload],
+    own: Sequence[Workload] = (),
 ) -> tuple[MeasurementPlan, tuple[Arm, Arm]]:
     """Return the plan, and which of its arms run in the left and the right lane.
 
@@ -106,7 +116,8 @@ def make_plan(
         choice: the user's.
         bench: the models, and how they are loaded.
         settings: in force.
-        workloads: all that there are.
+        workloads: all that come with localspec.
+        own: made of the user's chats.
 
     Raises:
         UsageError: this cannot be compared.
@@ -133,7 +144,7 @@ def make_plan(
         draft=None if bench.draft is None else bench.draft.path,
         context=bench.context,
         arms=arms,
-        workloads=_texts(choice, workloads),
+        workloads=_texts(choice, workloads, own),
         sampling=bench.sampling,
         is_temperature_fixed=bench.sampling.temperature != settings.sampling.temperature,
         max_tokens=choice.max_tokens,
@@ -159,13 +170,13 @@ def check_arm(settings: SpeculationSettings, bench: Workbench) -> None:
     check_draft(group, n_ctx=bench.context.n_ctx, n_batch=bench.context.n_batch)
 
 
-def _texts(choice: CompareChoice, workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+def _texts(choice: CompareChoice, workloads: Sequence[Workload], own: Sequence[Workload]) -> tuple[Workload, ...]:
     from localspec.catalog.workloads import Prompt, Workload, find_workload
 
     if choice.prompt.strip():
         prompt = Prompt(OWN_PROMPT, "", choice.prompt.strip())
         return (Workload(OWN_PROMPT, "A prompt of your own", "", False, None, (prompt,)),)
-    return tuple(find_workload(name, tuple(workloads)) for name in choice.workloads)
+    return (*(find_workload(name, tuple(workloads)) for name in choice.workloads), *own)
 
 
 def _relevant(settings: SpeculationSettings) -> SpeculationSettings:

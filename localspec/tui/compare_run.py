@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localspec.catalog.workloads import load_workloads
+from localspec.catalog.workloads import Workload, load_workloads
 from localspec.engine.events import Configured, GenerationStarted, LoadProgress
 from localspec.engine.interface import Engine, last_event
 from localspec.engine.requests import Configure
@@ -21,7 +21,8 @@ from localspec.session.run_keeping import RunKeeper
 from localspec.tui.compare_card import make_card
 from localspec.tui.compare_choice import CompareChoice, arm_words, make_plan
 from localspec.tui.engine_room import EngineRoom
-from localspec.tui.race import RaceFold
+from localspec.tui.own_texts import read_own_texts
+from localspec.tui.race import RaceFold, RaceSnapshot
 from localspec.tui.result_card import ResultCard
 from localspec.tui.services import AppServices
 from localspec.tui.state import Workbench
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class CompareRun:
-    """Carried out once. What is to be shown of it meanwhile is in `fold`."""
+    """Carried out once. What is to be shown of it meanwhile is in `shown`."""
 
     def __init__(
         self, room: EngineRoom, services: AppServices, clock: Callable[[], float], on_notice: Callable[[str], None]
@@ -48,8 +49,12 @@ class CompareRun:
         self._services = services
         self._clock = clock
         self._on_notice = on_notice
-        self.fold: RaceFold | None = None
-        """None until the plan is made."""
+        self._fold: RaceFold | None = None
+
+    @property
+    def shown(self) -> RaceSnapshot | None:
+        """The race as it is now; None until there is a plan of it."""
+        return None if self._fold is None else self._fold.snapshot()
 
     async def carry_out(
         self, choice: CompareChoice, bench: Workbench, title: str, on_card: Callable[[ResultCard], None]
@@ -66,14 +71,17 @@ class CompareRun:
             LocalspecError: it could not be carried out, or the engine died on the way; the card came before that.
         """
         workloads = await asyncio.to_thread(load_workloads)
-        plan, lanes = make_plan(choice, bench, self._services.settings, workloads)
+        own: tuple[Workload, ...] = ()
+        if choice.is_own and not choice.prompt.strip():
+            own = await asyncio.to_thread(read_own_texts, self._services, bench.context, choice.max_tokens)
+        plan, lanes = make_plan(choice, bench, self._services.settings, workloads, own)
         num_prompts = {workload.name: len(workload.prompts) for workload in plan.workloads}
         titles = (arm_words(lanes[0].speculation), arm_words(lanes[1].speculation))
-        self.fold = RaceFold(lanes, titles, plan.max_tokens, num_prompts, self._clock)
-        self.fold.note_stage("loading the models", 0.0)
+        self._fold = RaceFold(lanes, titles, plan.max_tokens, num_prompts, self._clock)
+        self._fold.note_stage("loading the models", 0.0)
         async with self._room.occupied("comparing") as engine:
             measurement, run_id = await self._measure(engine, plan, bench)
-            self.fold.note_stage("", 1.0)
+            self._fold.note_stage("", 1.0)
             on_card(make_card(measurement, run_id, title, _names(lanes)))
             if isinstance(measurement.failure, EngineDiedError):
                 raise measurement.failure
@@ -103,19 +111,19 @@ class CompareRun:
         return measurement, keeper.finish(measurement)
 
     def _note_load(self, event: LoadProgress) -> None:
-        if self.fold is not None:
-            self.fold.note_stage(f"loading the {event.model}", event.fraction)
+        if self._fold is not None:
+            self._fold.note_stage(f"loading the {event.model}", event.fraction)
 
     def _watch(self, progress: MeasurementProgress) -> None:
-        if self.fold is None:
+        if self._fold is None:
             return
         comparison = progress.comparison
         if comparison is None:
-            self.fold.note_stage("reading the model files for their SHA-256", progress.fraction)
+            self._fold.note_stage("reading the model files for their SHA-256", progress.fraction)
             return
         if isinstance(comparison.event, GenerationStarted):
             self._room.note_speculation(comparison.event.speculation)
-        self.fold.observe(comparison, progress.fraction)
+        self._fold.observe(comparison, progress.fraction)
 
     async def _restore(self, engine: Engine, bench: Workbench) -> None:
         """Have tokens drafted as the bench says again."""

@@ -50,6 +50,8 @@ class ResultCard:
     """Those that have run, which a profile can be made of."""
     best: str
     """The one to use for text like this; the baseline where nothing is clearly faster."""
+    has_kinds: bool = False
+    """Drafting pays for some kind of the user's own texts: a profile can hold a setting for each."""
 
     @property
     def tone(self) -> Tone:
@@ -59,7 +61,7 @@ class ResultCard:
 
     @property
     def summary(self) -> str:
-        """One line for a list."""
+        """A few words for a list."""
         figures = ", ".join(f"{MARKS[text.tone]} {text.headline.partition(' ')[0]}" for text in self.texts)
         kept = f"run {self.run_id}" if self.run_id is not None else "not kept"
         return f"{kept}  {figures}  {self.title}"

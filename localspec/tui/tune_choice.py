@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from localspec.errors import UsageError
 from localspec.settings import Settings
+from localspec.tui.keyed import keyed
 from localspec.tui.state import ChosenModel, Workbench
 
 if TYPE_CHECKING:
@@ -38,11 +39,6 @@ def drafts_of(choice: TuneChoice, bench: Workbench) -> tuple[ChosenModel, ...]:
     return () if bench.draft is None else (bench.draft,)
 
 
-def texts_words(choice: TuneChoice) -> str:
-    """Return what is tuned for, in a few words."""
-    return ", ".join((*choice.workloads, *(("my chats",) if choice.is_own else ())))
-
-
 def drafts_words(choice: TuneChoice, bench: Workbench) -> str:
     """Return which draft models are candidates; names may come from files."""
     drafts = drafts_of(choice, bench)
@@ -52,9 +48,9 @@ def drafts_words(choice: TuneChoice, bench: Workbench) -> str:
 def obstacle(choice: TuneChoice, bench: Workbench) -> UsageError | None:
     """Return why this cannot be tuned; None if it can."""
     if bench.target is None:
-        return UsageError("No target model is chosen.", "Choose one on the Models screen (F2).")
+        return UsageError("No target model is chosen.", keyed("Choose one on the Models screen ({mode.models})."))
     if not choice.workloads and not choice.is_own:
-        return UsageError("There is no text to tune for.", "Choose a workload (e).")
+        return UsageError("There is no text to tune for.", keyed("Choose a workload ({tune.edit})."))
     return None
 
 

@@ -6,25 +6,23 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localspec.catalog.workloads import load_workloads
+from localspec.catalog.workloads import Workload, load_workloads
 from localspec.session.arms import BASELINE_NAME
 from localspec.session.kind_outcome import outcome_line, outcomes_of
 from localspec.session.measurement import Measurement, measurement_record
-from localspec.session.my_chats import find_prompts, own_workloads
 from localspec.session.run_keeping import RunKeeper
 from localspec.session.tuning.confirmation import confirmation_of
 from localspec.session.tuning.tuner import tune
 from localspec.session.tuning.values import TuningResult
 from localspec.session.tuning.words import result_sentences
-from localspec.store.chats import Chats
 from localspec.tui.engine_room import EngineRoom
+from localspec.tui.own_texts import read_own_texts
 from localspec.tui.services import AppServices
 from localspec.tui.state import Workbench
 from localspec.tui.tune_choice import TuneChoice, drafts_of, make_plan
 from localspec.tui.tuning_state import TuneOutcome, TuneSnapshot, advised, after, snapshot_of
 
 if TYPE_CHECKING:
-    from localspec.catalog.workloads import Workload
     from localspec.session.tuning.values import TuningProgress
 
 
@@ -58,7 +56,10 @@ class TuneRun:
             LocalspecError: nothing was found out.
         """
         workloads = await asyncio.to_thread(load_workloads)
-        own = await asyncio.to_thread(self._own_texts, bench) if choice.is_own else ()
+        own: tuple[Workload, ...] = ()
+        if choice.is_own:
+            max_tokens = self._services.settings.bench.max_tokens
+            own = await asyncio.to_thread(read_own_texts, self._services, bench.context, max_tokens)
         plan = make_plan(choice, bench, self._services.settings, workloads, own)
         self._drafts = plan.drafts
         self._last = TuneSnapshot(budget_s=plan.budget_s, doing="starting")
@@ -69,11 +70,6 @@ class TuneRun:
 
     def _take(self, progress: TuningProgress) -> None:
         self._newest = progress
-
-    def _own_texts(self, bench: Workbench) -> tuple[Workload, ...]:
-        with self._services.open_database() as database:
-            found = find_prompts(Chats(database), bench.context, self._services.settings.bench.max_tokens)
-        return own_workloads(found)
 
     async def _outcome(self, result: TuningResult, choice: TuneChoice, bench: Workbench) -> TuneOutcome:
         notices: list[str] = []

@@ -73,7 +73,7 @@ async def _in_race(opened: OpenApp) -> None:
 
 def _is_stopped(opened: OpenApp) -> bool:
     screen = opened.app.screen
-    is_working = screen.is_racing if isinstance(screen, CompareScreen) else opened.chat.is_working
+    is_working = screen.is_at_work if isinstance(screen, CompareScreen) else opened.chat.is_working
     return not is_working and not opened.app.engine_state.busy
 
 

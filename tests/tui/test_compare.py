@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -17,12 +16,9 @@ from localspec.engine.values import SpeculationSettings
 from localspec.store.database import Database
 from localspec.store.profiles import Profiles
 from localspec.store.runs import Runs
-from localspec.tui.app import LocalspecApp
 from localspec.tui.screens.compare import CompareScreen
 from localspec.tui.screens.compare_arm import CompareArm
 from localspec.tui.screens.compare_text import CompareText
-from localspec.tui.services import AppServices
-from localspec.tui.state import ChosenModel, Workbench
 from localspec.tui.widgets.compare_card import CompareCard
 from localspec.tui.widgets.compare_gauge import CompareGauge
 from localspec.tui.widgets.compare_history import CompareHistory
@@ -31,28 +27,17 @@ from localspec.tui.widgets.compare_standing import CompareStanding
 from localspec.tui.widgets.compare_text import CompareText as LaneText
 from localspec.tui.widgets.compare_text import last_lines
 from tests.scripted_engine import ArmScript, ScriptedEngine
+from tests.tui.looking import notices
+from tests.tui.two_models import TwoModels
+from tests.tui.waiting import until
 
 pytestmark = pytest.mark.slow
 
 HOSTILE = "[/] [/path] [bold [type=x, v={'a[0]'}] \x1b[31mred \u202eright " + "long" * 2500
 
 
-class Bench:
-    """An app on one scripted engine, with two model files."""
-
-    def __init__(self, folder: Path, engine: ScriptedEngine) -> None:
-        self.engine = engine
-        self.database = folder / "kept.sqlite3"
-        for name in ("big.gguf", "small.gguf"):
-            (folder / name).write_bytes(b"GGUF")
-        self.app = LocalspecApp(AppServices(make_engine=ScriptedEngine, open_database=lambda: Database(self.database)))
-        # The other engine, which reads headers, must not take it.
-        self.app.room._engine = engine
-        self.models = Workbench(
-            ChosenModel("big", folder / "big.gguf"),
-            ChosenModel("small", folder / "small.gguf"),
-            SpeculationSettings("draft", n_max=4),
-        )
+class Bench(TwoModels[ScriptedEngine]):
+    """Has a race be run."""
 
     @property
     def screen(self) -> CompareScreen:
@@ -66,24 +51,13 @@ class Bench:
         self.screen.choice = replace(self.screen.choice, **given)  # type: ignore[arg-type]
         await pilot.pause()
 
-    async def until(self, pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-        for _ in range(400):
-            if condition():
-                await pilot.pause()
-                return
-            await pilot.pause(0.01)
-        raise AssertionError("it did not come to that")
-
     async def race(self, pilot: Pilot[int]) -> None:
         await pilot.press("r")
-        await self.until(pilot, lambda: not self.screen.is_racing)
+        await until(pilot, lambda: not self.screen.is_at_work)
 
     def text(self) -> str:
         card = self.screen.query_one(CompareCard).query_one(Static)
         return str(card.render())
-
-    def notices(self) -> str:
-        return "\n".join(notice.message for notice in self.app._notifications)
 
 
 def make_engine(pause_s: float = 0.0) -> ScriptedEngine:
@@ -141,7 +115,7 @@ async def test_while_the_second_runs_the_first_is_its_ghost(tmp_path: Path) -> N
             ghost, live = slow.screen.race.lanes
             return (ghost.state, live.state) == ("replayed", "live") and min(ghost.num_tokens, live.num_tokens) > 5
 
-        await slow.until(pilot, is_raced)
+        await until(pilot, is_raced)
         left, right = slow.screen.query(CompareLane)
         assert left.has_class("-replayed") and right.has_class("-live")
         words = [str(lane.query_one(CompareGauge).render()) for lane in (left, right)]
@@ -150,16 +124,16 @@ async def test_while_the_second_runs_the_first_is_its_ghost(tmp_path: Path) -> N
         assert "ghost is" in str(slow.screen.query_one(CompareStanding).render())
         assert slow.app.engine_state.busy == "comparing"
         await pilot.press("escape")
-        await slow.until(pilot, lambda: not slow.screen.is_racing)
+        await until(pilot, lambda: not slow.screen.is_at_work)
 
 
 async def test_esc_stops_soon_and_keeps_what_is_there(slow: Bench) -> None:
     async with slow.app.run_test(size=(80, 24)) as pilot:
         await slow.open(pilot, percent=0.0)
         await pilot.press("r")
-        await slow.until(pilot, lambda: len(slow.engine.generated) >= 6)
+        await until(pilot, lambda: len(slow.engine.generated) >= 6)
         await pilot.press("escape")
-        await slow.until(pilot, lambda: not slow.screen.is_racing)
+        await until(pilot, lambda: not slow.screen.is_at_work)
         assert "Ended early" in slow.text()
         assert "of 12 pairs" in slow.text()
         num_generated = len(slow.engine.generated)
@@ -174,7 +148,7 @@ async def test_keys_that_come_at_once_begin_and_stop(bench: Bench) -> None:
         await bench.open(pilot)
         bench.screen.action_run()
         bench.screen.action_stop()
-        await bench.until(pilot, lambda: not bench.screen.is_racing)
+        await until(pilot, lambda: not bench.screen.is_at_work)
         assert bench.screen.card is None
         await bench.race(pilot)
         assert bench.screen.card is not None
@@ -184,11 +158,11 @@ async def test_stopping_the_warm_up_leaves_no_card(slow: Bench) -> None:
     async with slow.app.run_test(size=(80, 24)) as pilot:
         await slow.open(pilot)
         await pilot.press("r")
-        await slow.until(pilot, lambda: len(slow.engine.generated) == 1)
+        await until(pilot, lambda: len(slow.engine.generated) == 1)
         await pilot.press("escape")
-        await slow.until(pilot, lambda: not slow.screen.is_racing)
+        await until(pilot, lambda: not slow.screen.is_at_work)
         assert slow.screen.card is None
-        assert "before anything was measured" in slow.notices()
+        assert "before anything was measured" in notices(slow.app)
         assert slow.app.room.is_free
 
 
@@ -197,10 +171,10 @@ async def test_it_goes_on_while_another_screen_is_looked_at(slow: Bench) -> None
         await slow.open(pilot)
         screen = slow.screen
         await pilot.press("r")
-        await slow.until(pilot, lambda: len(slow.engine.generated) >= 2)
+        await until(pilot, lambda: len(slow.engine.generated) >= 2)
         await pilot.press("f6")
         assert slow.app.engine_state.busy == "comparing"
-        await slow.until(pilot, lambda: not screen.is_racing)
+        await until(pilot, lambda: not screen.is_at_work)
         await pilot.press("f5")
         await pilot.pause()
         assert screen.card is not None and "Faster here" in slow.text()
@@ -220,18 +194,18 @@ async def test_a_dead_engine_leaves_what_was_measured(bench: Bench) -> None:
         assert bench.screen.card is not None and bench.screen.card.run_id == 1
         state = bench.app.engine_state
         assert state.loaded is None and state.failure == "[/] killed" and state.busy == ""
-        assert "[/] killed" in bench.notices()
+        assert "[/] killed" in notices(bench.app)
 
 
 async def test_without_a_model_it_says_what_to_do(bench: Bench) -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("f5")
-        await bench.until(pilot, lambda: bool(bench.screen.remark))
+        await until(pilot, lambda: bool(bench.screen.remark))
         assert "No target model is chosen" in str(bench.screen.query_one(CompareStanding).render())
         await pilot.press("r")
         await pilot.pause()
-        assert "Models screen" in bench.notices()
-        assert not bench.screen.is_racing and not bench.engine.requests
+        assert "Models screen" in notices(bench.app)
+        assert not bench.screen.is_at_work and not bench.engine.requests
 
 
 async def test_a_busy_engine_is_left_alone(bench: Bench) -> None:
@@ -242,8 +216,8 @@ async def test_a_busy_engine_is_left_alone(bench: Bench) -> None:
             assert "busy: answering" in str(bench.screen.query_one(CompareStanding).render())
             await pilot.press("r")
             await pilot.pause()
-            assert "busy: answering" in bench.notices()
-            assert not bench.screen.is_racing and not bench.engine.generated
+            assert "busy: answering" in notices(bench.app)
+            assert not bench.screen.is_at_work and not bench.engine.generated
 
 
 async def test_a_draft_that_does_not_load_is_refused(bench: Bench) -> None:
@@ -251,7 +225,7 @@ async def test_a_draft_that_does_not_load_is_refused(bench: Bench) -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await bench.open(pilot)
         await bench.race(pilot)
-        assert "The draft cannot be used: [bold it is no pair." in bench.notices()
+        assert "The draft cannot be used: [bold it is no pair." in notices(bench.app)
         assert not bench.engine.generated
 
 
@@ -288,7 +262,7 @@ async def test_what_is_chosen_differs_by_a_character(bench: Bench) -> None:
         marks = {str(radio.render())[:3]: radio.value for radio in bench.app.screen.query(RadioButton)}
         assert marks == {"(●)": True, "( )": False}
         await pilot.press("escape", "t")
-        await bench.until(pilot, lambda: isinstance(bench.app.screen, CompareText))
+        await until(pilot, lambda: isinstance(bench.app.screen, CompareText))
         texts = bench.app.screen.query_one(SelectionList)
         assert {texts.render_line(y).text[:3] for y in range(texts.size.height)} == {"[x]", "[ ]"}
 
@@ -297,13 +271,13 @@ async def test_a_long_result_is_scrolled_by_the_arrows(slow: Bench) -> None:
     async with slow.app.run_test(size=(80, 24)) as pilot:
         await slow.open(pilot)
         await pilot.press("r")
-        await slow.until(pilot, lambda: slow.screen.is_racing)
+        await until(pilot, lambda: slow.screen.is_at_work)
         assert slow.screen.check_action("tune", ()) is False
-        await slow.until(pilot, lambda: not slow.screen.is_racing)
+        await until(pilot, lambda: not slow.screen.is_at_work)
         card = slow.screen.query_one(CompareCard)
         assert card.has_focus and card.max_scroll_y > 0
         await pilot.press("down")
-        await slow.until(pilot, lambda: card.scroll_y > 0)
+        await until(pilot, lambda: card.scroll_y > 0)
 
 
 async def test_two_ways_of_drafting_are_set_against_each_other(bench: Bench) -> None:
@@ -319,7 +293,7 @@ async def test_text_and_extent_are_chosen(bench: Bench) -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await bench.open(pilot, prompt="")
         await pilot.press("t")
-        await bench.until(pilot, lambda: bool(bench.app.screen.query(TextArea)))
+        await until(pilot, lambda: bool(bench.app.screen.query(TextArea)))
         bench.app.screen.query_one(TextArea).text = HOSTILE
         await pilot.press("ctrl+s")
         await pilot.pause()
@@ -346,13 +320,13 @@ async def test_hostile_text_of_a_model_stays_text_at_any_size(tmp_path: Path) ->
     async with bench.app.run_test(size=(140, 40)) as pilot:
         await bench.open(pilot, percent=0.0, num_pairs=1)
         await pilot.press("r")
-        await bench.until(pilot, lambda: bench.screen.left.num_tokens > 5)
+        await until(pilot, lambda: bench.screen.left.num_tokens > 5)
         shown = "\n".join(bench.screen.query(CompareLane).first().query_one(LaneText)._lines)
         assert "[/]" in shown and "\x1b" not in shown and "\u202e" not in shown
         for size in ((60, 20), (100, 24), (160, 50), (40, 12), (80, 24)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-        await bench.until(pilot, lambda: not bench.screen.is_racing)
+        await until(pilot, lambda: not bench.screen.is_at_work)
         assert bench.screen.card is not None
 
 
@@ -385,14 +359,14 @@ async def test_an_arm_is_kept_as_a_profile(bench: Bench) -> None:
         assert "cannot be a profile's name" in str(dialog.query_one(".wrong", Static).render())
         dialog.query_one("#field-name", Input).value = "daily"
         await pilot.press("ctrl+s")
-        await bench.until(pilot, lambda: "daily" in bench.notices())
+        await until(pilot, lambda: "daily" in notices(bench.app))
         await pilot.press("p")
         await pilot.pause()
         bench.app.screen.query_one("#field-name", Input).value = "daily"
         bench.app.screen.query_one(Checkbox).value = True
         await pilot.press("ctrl+s")
         await pilot.pause(0.1)
-        assert "already" not in bench.notices()
+        assert "already" not in notices(bench.app)
     with Database(bench.database) as database:
         profile = Profiles(database).get("daily")
     assert profile.run_id == 1 and profile.document["speculation"]["method"] == "draft"

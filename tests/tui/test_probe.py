@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
 
@@ -13,17 +13,15 @@ from textual.widgets import Static
 
 from localspec.engine.events import Event
 from localspec.engine.requests import LoadModels, MeasureSteps, Request
-from localspec.engine.values import SpeculationSettings
-from localspec.store.database import Database
-from localspec.tui.app import LocalspecApp
 from localspec.tui.screens.models import ModelsScreen
 from localspec.tui.screens.probe import ProbeScreen
-from localspec.tui.services import AppServices
-from localspec.tui.state import ChosenModel, Workbench
+from localspec.tui.state import ChosenModel
 from localspec.tui.widgets.figure_table import FigureTable
 from localspec.tui.widgets.line_chart import LineChart
 from tests.probe_kit import STEEP, ProbeEngine
-from tests.scripted_engine import EchoEngine
+from tests.tui.looking import notices
+from tests.tui.two_models import TwoModels
+from tests.tui.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -40,17 +38,8 @@ class Slow(ProbeEngine):
             yield event
 
 
-class Bench:
-    def __init__(self, folder: Path, engine: ProbeEngine, name: str = "big") -> None:
-        for file in ("big.gguf", "small.gguf"):
-            (folder / file).write_bytes(b"GGUF")
-        self.engine = engine
-        self.app = LocalspecApp(
-            AppServices(make_engine=EchoEngine, open_database=lambda: Database(folder / "kept.sqlite3"))
-        )
-        self.app.room._engine = engine
-        self.target, self.other = ChosenModel(name, folder / "big.gguf"), ChosenModel("small", folder / "small.gguf")
-        self.models = Workbench(self.target, self.other, SpeculationSettings("draft"))
+class Bench(TwoModels[ProbeEngine]):
+    """Has the probe be opened."""
 
     @property
     def screen(self) -> ProbeScreen:
@@ -60,14 +49,6 @@ class Bench:
         self.app.workbench = self.models
         await self.app.push_screen(ProbeScreen(target))
 
-    async def until(self, pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-        for _ in range(400):
-            if condition():
-                await pilot.pause()
-                return
-            await pilot.pause(0.01)
-        raise AssertionError("it did not come to that")
-
     def text(self, name: str) -> str:
         return str(self.screen.query_one(f"#{name}", Static).render())
 
@@ -76,7 +57,7 @@ async def test_a_target_with_its_draft_is_probed_at_once(tmp_path: Path) -> None
     bench = Bench(tmp_path, ProbeEngine())
     async with bench.app.run_test(size=(140, 40)) as pilot:
         await bench.open(pilot, bench.target)
-        await bench.until(pilot, lambda: bench.screen.snapshot.is_done)
+        await until(pilot, lambda: bench.screen.snapshot.is_done)
         assert "this draft, of 10 % of its cost, pays from an acceptance of 0.57" in bench.text("probe-verdict")
         assert "a step of one token takes 10.0 ms" in bench.text("probe-verdict")
         cost, needed = bench.screen.query(LineChart)
@@ -88,7 +69,7 @@ async def test_a_target_with_its_draft_is_probed_at_once(tmp_path: Path) -> None
         assert rows[0][:3] == ("0", "3", "0.47") and any("this draft" in row[0] for row in rows)
         assert bench.app.engine_state.busy == ""
         await pilot.press("r")
-        await bench.until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_probing)
+        await until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_at_work)
         assert len(bench.engine.measured) == 2
         await pilot.press("escape")
         await pilot.pause()
@@ -98,10 +79,10 @@ async def test_a_target_with_its_draft_is_probed_at_once(tmp_path: Path) -> None
 async def test_another_model_is_probed_without_the_bench_s_draft(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ProbeEngine(STEEP), HOSTILE)
     async with bench.app.run_test(size=(60, 20)) as pilot:
-        await bench.open(pilot, ChosenModel(HOSTILE, bench.other.path))
-        await bench.until(pilot, lambda: bench.screen.snapshot.is_done)
+        await bench.open(pilot, ChosenModel(HOSTILE, bench.draft.path))
+        await until(pilot, lambda: bench.screen.snapshot.is_done)
         (load,) = [one for one in bench.engine.requests if isinstance(one, LoadModels)]
-        assert (load.target_path, load.draft_path) == (str(bench.other.path), "")
+        assert (load.target_path, load.draft_path) == (str(bench.draft.path), "")
         assert "no draft pays" in bench.text("probe-verdict")
         assert "\x1b" not in bench.text("probe-standing") and "[/path]" in bench.text("probe-standing")
         assert bench.app.workbench == bench.models
@@ -111,11 +92,11 @@ async def test_esc_keeps_the_steps_that_were_timed(tmp_path: Path) -> None:
     bench = Bench(tmp_path, Slow())
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await bench.open(pilot, bench.target)
-        await bench.until(pilot, lambda: bool(bench.screen.snapshot.cost))
+        await until(pilot, lambda: bool(bench.screen.snapshot.cost))
         assert bench.app.engine_state.busy == "probing" and not bench.screen.snapshot.is_done
         await pilot.resize_terminal(140, 40)
         await pilot.press("escape")
-        await bench.until(pilot, lambda: not bench.screen.is_probing)
+        await until(pilot, lambda: not bench.screen.is_at_work)
         assert bench.screen.snapshot.is_done and "ended early" in " ".join(bench.screen.snapshot.notes)
 
 
@@ -123,8 +104,8 @@ async def test_a_failure_is_shown(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ProbeEngine(failure=("UsageError", "[bold Too short."), num_reports=0))
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await bench.open(pilot, bench.target)
-        await bench.until(pilot, lambda: not bench.screen.is_probing and bool(list(bench.app._notifications)))
-        assert "[bold Too short." in "".join(notice.message for notice in bench.app._notifications)
+        await until(pilot, lambda: not bench.screen.is_at_work and bool(notices(bench.app)))
+        assert "[bold Too short." in notices(bench.app)
         assert not [one for one in bench.engine.requests if isinstance(one, MeasureSteps)][1:]
         assert not bench.screen.snapshot.verdict
 
@@ -133,9 +114,9 @@ async def test_keys_that_come_at_once_begin_and_stop(tmp_path: Path) -> None:
     bench = Bench(tmp_path, ProbeEngine())
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await bench.open(pilot, bench.target)
-        await bench.until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_probing)
+        await until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_at_work)
         bench.screen.action_run()
         bench.screen.action_stop()
-        await bench.until(pilot, lambda: not bench.screen.is_probing)
+        await until(pilot, lambda: not bench.screen.is_at_work)
         await pilot.press("r")
-        await bench.until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_probing)
+        await until(pilot, lambda: bench.screen.snapshot.is_done and not bench.screen.is_at_work)

@@ -31,12 +31,10 @@ from localspec.settings import Settings
 from localspec.store.database import Database
 from localspec.store.profiles import Profiles
 from localspec.store.runs import Runs
-from localspec.tui.app import LocalspecApp
 from localspec.tui.screens.compare import CompareScreen
 from localspec.tui.screens.compare_profile import CompareProfile
 from localspec.tui.screens.tune import TuneScreen
 from localspec.tui.screens.tune_wish import TuneWish
-from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Workbench
 from localspec.tui.tune_choice import TuneChoice, drafts_words, make_plan, obstacle
 from localspec.tui.tuning_state import TuneSnapshot, Way, best_cell, snapshot_of
@@ -44,7 +42,9 @@ from localspec.tui.widgets.tune_heat import heat_lines, ratio_text
 from localspec.tui.widgets.tune_result import TuneResult
 from localspec.tui.widgets.tune_standing import standing_lines
 from localspec.tui.widgets.tune_ways import MOST, way_lines
-from tests.scripted_engine import ScriptedEngine
+from tests.tui.looking import notices
+from tests.tui.two_models import TwoModels
+from tests.tui.waiting import until
 from tests.tuning_kit import CORES, SpeedyEngine, workload
 
 HOSTILE = "[/] [/path] [bold [type=x, v={'a[0]'}] \x1b[31mred \u202eright " + "long" * 2500
@@ -61,21 +61,8 @@ def nothing_pays(settings: SpeculationSettings, prompt: str) -> float:
     return 0.8
 
 
-class Bench:
-    """An app whose engine's speeds are known, and whose searches run on its clock."""
-
-    def __init__(self, folder: Path, engine: SpeedyEngine, target: str = "big") -> None:
-        self.engine = engine
-        self.database = folder / "kept.sqlite3"
-        for name in ("big.gguf", "small.gguf"):
-            (folder / name).write_bytes(b"GGUF")
-        self.app = LocalspecApp(AppServices(make_engine=ScriptedEngine, open_database=lambda: Database(self.database)))
-        self.app.room._engine = engine
-        self.models = Workbench(
-            ChosenModel(target, folder / "big.gguf"),
-            ChosenModel("small", folder / "small.gguf"),
-            SpeculationSettings("draft", n_max=4, remembers=True),
-        )
+class Bench(TwoModels[SpeedyEngine]):
+    """Has a search be run, on the clock of an engine whose speeds are known."""
 
     @property
     def screen(self) -> TuneScreen:
@@ -90,20 +77,9 @@ class Bench:
         given = {"budget": "60s", "workloads": ("edit",), **choice}
         self.screen.choice = replace(self.screen.choice, **given)  # type: ignore[arg-type]
 
-    async def until(self, pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-        for _ in range(600):
-            if condition():
-                await pilot.pause()
-                return
-            await pilot.pause(0.01)
-        raise AssertionError("it did not come to that")
-
     async def run(self, pilot: Pilot[int]) -> None:
         await pilot.press("r")
-        await self.until(pilot, lambda: not self.screen.is_tuning)
-
-    def notices(self) -> str:
-        return "\n".join(notice.message for notice in self.app._notifications)
+        await until(pilot, lambda: not self.screen.is_at_work)
 
 
 @pytest.fixture
@@ -126,7 +102,7 @@ def make_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             )
 
         monkeypatch.setattr("localspec.tui.tune_run.tune", tune)
-        return Bench(tmp_path, engine, target)
+        return Bench(tmp_path, engine, target, SpeculationSettings("draft", n_max=4, remembers=True))
 
     return make
 
@@ -231,10 +207,10 @@ async def test_a_search_fills_the_map_and_its_winner_is_used_and_kept(make_bench
         used = bench.app.workbench
         assert used.speculation.method == "draft" and used.speculation.remembers and used.draft == bench.models.draft
         await pilot.press("p")
-        await bench.until(pilot, lambda: isinstance(bench.app.screen, CompareProfile))
+        await until(pilot, lambda: isinstance(bench.app.screen, CompareProfile))
         assert bench.app.screen.query_one("#field-name", Input).value == "tuned big"
         await pilot.press("ctrl+s")
-        await bench.until(pilot, lambda: "is kept" in bench.notices())
+        await until(pilot, lambda: "is kept" in notices(bench.app))
     with Database(bench.database) as database:
         (profile,) = Profiles(database).all()
         (summary,) = Runs(database).summaries()
@@ -247,11 +223,11 @@ async def test_esc_keeps_what_is_known(make_bench: Callable[..., Bench]) -> None
     async with bench.app.run_test(size=(140, 40)) as pilot:
         await bench.open(pilot, budget="10m")
         await pilot.press("r")
-        await bench.until(pilot, lambda: len(bench.screen.snapshot.ways) > 1)
+        await until(pilot, lambda: len(bench.screen.snapshot.ways) > 1)
         assert bench.app.engine_state.busy == "tuning" and bench.app.engine_state.loaded is not None
         await pilot.resize_terminal(60, 20)
         await pilot.press("escape")
-        await bench.until(pilot, lambda: not bench.screen.is_tuning)
+        await until(pilot, lambda: not bench.screen.is_at_work)
         outcome = bench.screen.outcome
         assert outcome is not None and outcome.tone == "open" and outcome.advice is None
         assert "Ended early" in outcome.sentences[0] and bench.screen.snapshot.ways
@@ -296,7 +272,7 @@ async def test_what_cannot_be_is_said(make_bench: Callable[..., Bench]) -> None:
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await bench.open(pilot)
         await pilot.press("r")
-        await bench.until(pilot, lambda: not bench.screen.is_tuning and "budget is too small" in bench.notices())
+        await until(pilot, lambda: not bench.screen.is_at_work and "budget is too small" in notices(bench.app))
         assert bench.screen.outcome is None
         bench.app.workbench = Workbench()
         await pilot.pause()
@@ -304,7 +280,7 @@ async def test_what_cannot_be_is_said(make_bench: Callable[..., Bench]) -> None:
         async with bench.app.room.occupied("answering"):
             bench.app.workbench = bench.models
             await pilot.press("r")
-            assert "The engine is busy" in bench.notices() and not bench.screen.is_tuning
+            assert "The engine is busy" in notices(bench.app) and not bench.screen.is_at_work
 
 
 @pytest.mark.slow
@@ -316,7 +292,7 @@ async def test_texts_drafts_and_time_are_chosen(
     async with bench.app.run_test(size=(80, 24)) as pilot:
         await bench.open(pilot)
         await pilot.press("e")
-        await bench.until(pilot, lambda: isinstance(bench.app.screen, TuneWish))
+        await until(pilot, lambda: isinstance(bench.app.screen, TuneWish))
         dialog = bench.app.screen
         dialog.query_one("#field-budget", Input).value = "soon [/]"
         await pilot.press("ctrl+s")
@@ -338,5 +314,5 @@ async def test_keys_that_come_at_once_begin_and_stop(make_bench: Callable[..., B
         await bench.open(pilot)
         bench.screen.action_run()
         bench.screen.action_stop()
-        await bench.until(pilot, lambda: not bench.screen.is_tuning)
+        await until(pilot, lambda: not bench.screen.is_at_work)
         assert bench.screen.outcome is None and bench.app.room.is_free

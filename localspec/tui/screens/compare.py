@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,23 +12,19 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.message import Message
 from textual.reactive import var
-from textual.timer import Timer
 from textual.widgets import OptionList
-from textual.worker import Worker
 
 from localspec.engine.values import SpeculationSettings
 from localspec.errors import LocalspecError, UsageError
-from localspec.session.plain_text import one_line
 from localspec.tui.compare_choice import MAX_PAIRS, CompareChoice, arm_words, arms_of, obstacle, rival, text_words
-from localspec.tui.key_names import key_text
+from localspec.tui.keyed import keyed
 from localspec.tui.pace import Pace, rest_of
-from localspec.tui.plain import plain
 from localspec.tui.race import LaneSnapshot, RaceSnapshot
 from localspec.tui.result_card import ResultCard
-from localspec.tui.screens.base import ModeScreen, cancel_soon
-from localspec.tui.state import EngineState, Workbench
+from localspec.tui.screens.base import ModeScreen
+from localspec.tui.screens.job import JobScreen
+from localspec.tui.state import Workbench
 from localspec.tui.widgets.compare_card import CompareCard
 from localspec.tui.widgets.compare_history import CompareHistory
 from localspec.tui.widgets.compare_lane import CompareLane
@@ -38,30 +33,18 @@ from localspec.tui.widgets.compare_standing import CompareStanding
 
 if TYPE_CHECKING:
     from localspec.tui.compare_run import CompareRun
-    from localspec.tui.screens.compare_profile import ProfileWish
 
-_FRAME_S = 1 / 8
 _MOST_CARDS = 30
 
 
-class RaceMoved(Message):
-    """What is to be shown of the race has changed; only the newest counts."""
-
-    def __init__(self, race: RaceSnapshot) -> None:
-        """Take what is to be shown."""
-        super().__init__()
-        self.race = race
-
-    def can_replace(self, message: Message) -> bool:
-        """Take the place of an older one."""
-        return isinstance(message, RaceMoved)
-
-
-class CompareScreen(ModeScreen):
+class CompareScreen(JobScreen[RaceSnapshot]):
     """Holds what was chosen, the comparison that runs and the cards of those that have ended."""
 
     MODE = "compare"
     CSS_PATH = "compare.tcss"
+    JOB_MODULE = "localspec.tui.compare_run"
+    FRAME_S = 1 / 8
+    NOTHING_KNOWN = "Stopped before anything was measured."
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -77,7 +60,6 @@ class CompareScreen(ModeScreen):
         ),
     ]
 
-    # The screen itself draws nothing: a reactive would have it drawn anew, whole, with each change.
     choice: var[CompareChoice] = var(CompareChoice)
     """What is to be compared next."""
     race: var[RaceSnapshot] = var(RaceSnapshot)
@@ -88,10 +70,6 @@ class CompareScreen(ModeScreen):
     """Its second lane."""
     remark: var[str] = var("")
     """What is said while nothing runs."""
-    is_racing: var[bool] = var(False)
-    """Whether a comparison is under way."""
-    is_stopping: var[bool] = var(False)
-    """Whether it was told to stop."""
     card: var[ResultCard | None] = var(None)
     """The result that is shown."""
 
@@ -101,15 +79,13 @@ class CompareScreen(ModeScreen):
         self._clock = clock
         self._cards: list[ResultCard] = []
         self._run: CompareRun | None = None
-        self._worker: Worker[None] | None = None
-        self._timer: Timer | None = None
         self._pace = Pace(clock, 0.0)
 
     def compose_body(self) -> ComposeResult:
         """Yield choice, standing, lanes and results."""
-        yield ComparePlan().data_bind(CompareScreen.choice, CompareScreen.is_racing, ModeScreen.workbench)
+        yield ComparePlan().data_bind(CompareScreen.choice, ModeScreen.workbench, is_racing=JobScreen.is_at_work)
         yield CompareStanding().data_bind(
-            CompareScreen.race, CompareScreen.remark, CompareScreen.is_racing, CompareScreen.is_stopping
+            CompareScreen.race, CompareScreen.remark, JobScreen.is_stopping, is_racing=JobScreen.is_at_work
         )
         with Container(id="compare-lanes"):
             yield CompareLane("A", "compare-lane-a").data_bind(lane=CompareScreen.left)
@@ -121,88 +97,75 @@ class CompareScreen(ModeScreen):
     def on_mount(self) -> None:
         """Take the measures that the settings name, and be ready."""
         bench = self.host.services.settings.bench
-        self._timer = self.set_interval(_FRAME_S, self._tick, pause=True)
         if self.host.launch.replay is None:
             self.choice = replace(self.choice, max_tokens=bench.max_tokens, num_pairs=MAX_PAIRS)
         else:
             # More pairs would play the same runs again, and seem to tell more than they do.
             self.choice = replace(self.choice, max_tokens=bench.max_tokens, num_pairs=bench.pairs, percent=0.0)
-        self._show_choice()
+        self.show_standing()
         self.query_one("#compare-run").focus()
 
     def watch_choice(self) -> None:
         """Show another choice."""
-        self._show_choice()
-
-    def watch_workbench(self, bench: Workbench) -> None:
-        """Show what the bench changes."""
-        self._show_choice()
-
-    def watch_engine_state(self, state: EngineState) -> None:
-        """Show that the engine has become free or busy."""
-        self._show_choice()
+        self._stand()
 
     def watch_race(self, race: RaceSnapshot) -> None:
         """Show both lanes."""
         self.left, self.right = race.lanes
 
-    def watch_is_racing(self, is_racing: bool) -> None:
-        """Give the lanes the room that they need."""
-        self.set_class(is_racing, "-running")
-        if self._timer is not None:
-            (self._timer.resume if is_racing else self._timer.pause)()
-        self.refresh_bindings()
-        self._show_choice()
-
     def watch_card(self, card: ResultCard | None) -> None:
         """Make room for a result."""
         self.set_class(card is not None, "-result")
 
-    def _show_choice(self) -> None:
-        if self.is_racing or not self.children:
+    def show_standing(self) -> None:
+        """Say what can be done, and give the lanes of a race the room that they need."""
+        self.set_class(self.is_at_work, "-running")
+        if self.is_at_work:
             return
-        refusal = obstacle(self.choice, self.workbench)
-        if refusal is not None:
-            self.remark = f"{refusal.message} {refusal.hint}"
-        elif self.engine_state.busy:
-            self.remark = f"The engine is busy: {self.engine_state.busy}."
+        if hindrance := self.hindrance():
+            self.remark = hindrance
         elif self.card is None:
-            self.remark = f"{self._key('run', 'r')} races A and B on these texts, one after the other."
+            self.remark = keyed("{compare.run} races A and B on these texts, one after the other.")
         else:
-            again, keep = self._key("run", "r"), self._key("profile", "p")
-            self.remark = f"{again} races again, {keep} keeps an arm of this result as a profile."
+            self.remark = keyed(
+                "{compare.run} races again, {compare.profile} keeps an arm of this result as a profile."
+            )
         if self.card is None and not any(lane.num_tokens for lane in self.race.lanes):
             titles = [arm_words(arm) for arm in arms_of(self.choice, self.workbench)]
             self.left, self.right = (LaneSnapshot(title=title) for title in titles)
 
-    def _key(self, name: str, usual: str) -> str:
-        return key_text(self.host.key_map, f"compare.{name}", usual)
+    def obstacle(self) -> UsageError | None:
+        """Return why nothing can be compared."""
+        return obstacle(self.choice, self.workbench)
 
-    def action_run_or_stop(self) -> None:
-        """Do what the button says."""
-        if self.is_racing:
-            self.action_stop()
-        else:
-            self.action_run()
+    def prepare(self) -> None:
+        """Empty the lanes: each run is told apart from the one before by them."""
+        self.race = RaceSnapshot()
 
-    def action_run(self) -> None:
-        """Begin, or say why not."""
-        if self.is_racing:
-            return
-        refusal = obstacle(self.choice, self.workbench)
-        if refusal is None and not self.host.room.is_free:
-            refusal = UsageError(f"The engine is busy: {self.engine_state.busy}.", "Stop that first, or wait.")
-        if refusal is not None:
-            self.host.show_failure(refusal)
-            return
-        self.is_stopping, self.is_racing = False, True
-        self._worker = self._compare(self.choice, self.workbench)
+    async def carry_out(self, bench: Workbench) -> None:
+        """Compare."""
+        from localspec.tui.compare_run import CompareRun
 
-    def action_stop(self) -> None:
-        """Stop; what was measured stays."""
-        if self.is_racing and not self.is_stopping and self._worker is not None:
-            self.is_stopping = True
-            cancel_soon(self._worker)
+        choice = self.choice
+        left, right = (arm_words(arm) for arm in arms_of(choice, bench))
+        title = f"{right} against {left} on {text_words(choice)}"
+        self._pace.begin(await asyncio.to_thread(rest_of, bench))
+        self._run = CompareRun(self.host.room, self.host.services, self._clock, self.say)
+        try:
+            await self._run.carry_out(choice, bench, title, self._keep_card)
+        finally:
+            if (shown := self._run.shown) is not None:
+                self.show(shown)
+            self._run = None
+
+    def look(self) -> RaceSnapshot | None:
+        """Return the race as it is now, if it is time to draw it."""
+        return self._run.shown if self._run is not None and self._pace.is_due() else None
+
+    def show(self, shown: RaceSnapshot) -> None:
+        """Show it."""
+        self._pace.draw()
+        self.race = shown
 
     async def action_tune(self) -> None:
         """Go to the search for the best settings."""
@@ -211,48 +174,14 @@ class CompareScreen(ModeScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what can be done now."""
         if action == "stop":
-            return self.is_racing
+            return self.is_at_work
         if action == "keep_profile":
             return self.card is not None and self.card.run_id is not None
-        return not self.is_racing if action in ("run", "edit_text", "edit_arm", "edit_extent", "tune") else True
-
-    @work(exclusive=True, group="compare", exit_on_error=False)
-    async def _compare(self, choice: CompareChoice, bench: Workbench) -> None:
-        # Each run is told apart from the one before by its own lanes.
-        self.race = RaceSnapshot()
-        left, right = (arm_words(arm) for arm in arms_of(choice, bench))
-        title = f"{right} against {left} on {text_words(choice)}"
-        try:
-            # Most of localspec: in a thread, so that the screen does not stand still for it.
-            await asyncio.to_thread(importlib.import_module, "localspec.tui.compare_run")
-            self._pace.begin(await asyncio.to_thread(rest_of, bench))
-            from localspec.tui.compare_run import CompareRun
-
-            self._run = CompareRun(self.host.room, self.host.services, self._clock, self._say)
-            await self._run.carry_out(choice, bench, title, self._keep_card)
-        except LocalspecError as error:
-            self.host.show_failure(error)
-        finally:
-            self._show_where_it_is()
-            self._run, self.is_racing, self.is_stopping = None, False, False
-            self.refresh_bindings()
-
-    def _tick(self) -> None:
-        if self._pace.is_due():
-            self._show_where_it_is()
-
-    def _show_where_it_is(self) -> None:
-        if self._run is not None and self._run.fold is not None:
-            self.post_message(RaceMoved(self._run.fold.snapshot()))
-
-    @on(RaceMoved)
-    def _show_race(self, message: RaceMoved) -> None:
-        self._pace.draw()
-        self.race = message.race
+        return not self.is_at_work if action in ("run", "edit_text", "edit_arm", "edit_extent", "tune") else True
 
     def _keep_card(self, card: ResultCard) -> None:
         if not card.arms:
-            self._say("Stopped before anything was measured.")
+            self.say(self.NOTHING_KNOWN)
             return
         self._cards = [card, *self._cards][:_MOST_CARDS]
         self.card = card
@@ -264,9 +193,6 @@ class CompareScreen(ModeScreen):
         card = self.query_one(CompareCard)
         if card.max_scroll_y > 0 and not isinstance(self.focused, OptionList):
             card.focus(scroll_visible=False)
-
-    def _say(self, text: str) -> None:
-        self.notify(str(plain(text)), markup=False)
 
     @on(OptionList.OptionHighlighted)
     def _show_card(self, event: OptionList.OptionHighlighted) -> None:
@@ -316,28 +242,12 @@ class CompareScreen(ModeScreen):
         if choice is not None:
             self.choice = choice
 
-    def action_keep_profile(self) -> None:
+    @work(exclusive=True, group="compare-profile", exit_on_error=False)
+    async def action_keep_profile(self) -> None:
         """Ask for a name, and keep an arm of the shown result under it."""
-        from localspec.tui.screens.compare_profile import CompareProfile
+        from localspec.tui.screens.compare_profile import CompareProfile, keep_as_profile
 
         card = self.card
-        if card is None or card.run_id is None:
-            return
-        run_id = card.run_id
-
-        def take(wish: ProfileWish | None) -> None:
-            if wish is not None:
-                self._keep_profile(run_id, wish)
-
-        self.app.push_screen(CompareProfile(card.arms, card.best, is_usable=card.tone != "unusable"), take)
-
-    @work(group="compare-profile", exit_on_error=False)
-    async def _keep_profile(self, run_id: int, wish: ProfileWish) -> None:
-        from localspec.tui.compare_run import keep_profile
-
-        try:
-            await asyncio.to_thread(keep_profile, self.host.services, run_id, wish.name, wish.arm, wish.replaces)
-        except LocalspecError as error:
-            self.host.show_failure(error)
-        else:
-            self._say(f"The profile {one_line(wish.name)} is kept.")
+        if card is not None and card.run_id is not None:
+            dialog = CompareProfile(card.arms, card.best, is_usable=card.tone != "unusable")
+            await keep_as_profile(self.host, card.run_id, dialog, card.has_kinds)

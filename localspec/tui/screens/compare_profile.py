@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Checkbox, Input, Label, RadioSet, Static
 
+from localspec.errors import LocalspecError
+from localspec.session.plain_text import one_line
 from localspec.store.profiles import MAX_NAME, check_name
-from localspec.tui.plain import plain_line
+from localspec.tui.plain import plain, plain_line
 from localspec.tui.screens.compare_dialog import CompareDialog, field
 from localspec.tui.widgets.choice_marks import MarkedCheckbox, MarkedRadio
+
+if TYPE_CHECKING:
+    from localspec.tui.app import LocalspecApp
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +63,25 @@ class CompareProfile(CompareDialog[ProfileWish]):
         name = check_name(self.query_one("#field-name", Input).value.strip())
         arm = self._arms[max(0, self.query_one(RadioSet).pressed_index)]
         return ProfileWish(name, arm, self.query_one(Checkbox).value)
+
+
+async def keep_as_profile(host: LocalspecApp, run_id: int, dialog: CompareProfile, with_kinds: bool = False) -> None:
+    """Ask by the dialog for a name, and keep an arm of a run under it; tell how that went. Call it in a worker.
+
+    Args:
+        host: the app.
+        run_id: of the run.
+        dialog: not yet shown.
+        with_kinds: keep the best for each kind of own text, too.
+    """
+    from localspec.tui.compare_run import keep_profile
+
+    wish = await host.push_screen_wait(dialog)
+    if wish is None:
+        return
+    try:
+        await asyncio.to_thread(keep_profile, host.services, run_id, wish.name, wish.arm, wish.replaces, with_kinds)
+    except LocalspecError as error:
+        host.show_failure(error)
+    else:
+        host.notify(str(plain(f"The profile {one_line(wish.name)} is kept.")), markup=False)

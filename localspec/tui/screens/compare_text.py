@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from textual.app import ComposeResult
-from textual.widgets import SelectionList, Static, TextArea
-from textual.widgets.selection_list import Selection
+from textual.widgets import Static, TextArea
 
 from localspec.catalog.workloads import Workload
 from localspec.errors import UsageError
 from localspec.session.plain_text import printable
 from localspec.tui.compare_choice import CompareChoice
-from localspec.tui.plain import plain_line
 from localspec.tui.screens.compare_dialog import CompareDialog
-from localspec.tui.widgets.choice_marks import MarkedList
+from localspec.tui.widgets.text_choice import TextChoice
 
 
 class CompareText(CompareDialog[CompareChoice]):
@@ -31,24 +29,14 @@ class CompareText(CompareDialog[CompareChoice]):
 
     def compose_fields(self) -> ComposeResult:
         """Yield the list and the entry."""
-        yield MarkedList[str](
-            *(
-                Selection(
-                    plain_line(f"{workload.title} ({workload.name})"),
-                    workload.name,
-                    workload.name in self._choice.workloads,
-                )
-                for workload in self._workloads
-            )
-        )
+        yield TextChoice(self._workloads, self._choice.workloads, self._choice.is_own)
         yield Static("or a prompt of your own, which then counts alone:", classes="hint", markup=False)
         yield TextArea(printable(self._choice.prompt), tab_behavior="focus")
 
     def read(self) -> CompareChoice:
         """Return the choice with other texts."""
-        chosen = set(self.query_one(SelectionList).selected)
-        names = tuple(workload.name for workload in self._workloads if workload.name in chosen)
+        texts = self.query_one(TextChoice)
         prompt = self.query_one(TextArea).text.strip()
-        if not names and not prompt:
+        if not (texts.workloads or texts.is_own or prompt):
             raise UsageError("There is no text to generate from.", "Choose a workload, or write a prompt.")
-        return replace(self._choice, workloads=names, prompt=prompt)
+        return replace(self._choice, workloads=texts.workloads, is_own=texts.is_own, prompt=prompt)

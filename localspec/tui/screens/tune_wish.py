@@ -16,8 +16,7 @@ from localspec.tui.screens.compare_dialog import CompareDialog, field
 from localspec.tui.state import ChosenModel
 from localspec.tui.tune_choice import TuneChoice
 from localspec.tui.widgets.choice_marks import MarkedList
-
-_OWN = "own"
+from localspec.tui.widgets.text_choice import TextChoice
 
 
 class TuneWish(CompareDialog[TuneChoice]):
@@ -43,18 +42,7 @@ class TuneWish(CompareDialog[TuneChoice]):
         """Yield time and two lists."""
         yield field("time, loading included", "budget", self._choice.budget)
         yield Label("texts", classes="hint", markup=False)
-        yield MarkedList[str](
-            *(
-                Selection(
-                    plain_line(f"{workload.title} ({workload.name})"),
-                    workload.name,
-                    workload.name in self._choice.workloads,
-                )
-                for workload in self._workloads
-            ),
-            Selection("my own chats, by kind", _OWN, self._choice.is_own),
-            id="texts",
-        )
+        yield TextChoice(self._workloads, self._choice.workloads, self._choice.is_own)
         yield Label("draft models that may be used", classes="hint", markup=False)
         if self._drafts:
             yield MarkedList[int](
@@ -73,15 +61,14 @@ class TuneWish(CompareDialog[TuneChoice]):
 
         budget = self.query_one("#field-budget", Input).value.strip()
         parse_budget(budget)
-        texts = set(self.query_one("#texts", SelectionList).selected)
-        names = tuple(workload.name for workload in self._workloads if workload.name in texts)
-        if not texts:
+        texts = self.query_one(TextChoice)
+        if not (texts.workloads or texts.is_own):
             raise UsageError("There is no text to tune for.", "Choose at least one.")
         places = sorted(self.query_one("#drafts", SelectionList).selected) if self._drafts else []
         return replace(
             self._choice,
             budget=budget,
-            workloads=names,
-            is_own=_OWN in texts,
+            workloads=texts.workloads,
+            is_own=texts.is_own,
             drafts=tuple(self._drafts[place] for place in places),
         )
