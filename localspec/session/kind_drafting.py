@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 
 from localspec.engine.values import SpeculationSettings
 from localspec.session.conversation import Conversation
@@ -14,10 +14,31 @@ _NUM_EARLIER = 2
 """Messages before a prompt that it may refer to: the last question with its answer."""
 
 
+def drafting_of(group: DraftGroup) -> SpeculationSettings:
+    """Return a draft group as the engine takes it, without how the draft model is loaded."""
+    names = {field.name for field in fields(SpeculationSettings)}
+    return SpeculationSettings(**group.model_dump(include=names))
+
+
 def settings_by_kind(by_workload: Mapping[str, DraftGroup]) -> dict[str, SpeculationSettings]:
     """Return a profile's settings by kind as the engine takes them."""
-    placement = {"n_ctx", "n_gpu_layers", "type_k", "type_v"}
-    return {kind: SpeculationSettings(**group.model_dump(exclude=placement)) for kind, group in by_workload.items()}
+    return {kind: drafting_of(group) for kind, group in by_workload.items()}
+
+
+def wanted_for(
+    by_kind: Mapping[str, SpeculationSettings], question: str, earlier: Sequence[str], usual: SpeculationSettings
+) -> tuple[str, SpeculationSettings]:
+    """Return the kind of a question, and how to draft for it.
+
+    Args:
+        by_kind: what to use for which kind of text.
+        question: just asked.
+        earlier: messages before it, the last one at the end.
+        usual: for kinds that have no setting of their own.
+    """
+    kind = classify(question, earlier="\n".join(earlier[-_NUM_EARLIER:])).kind
+    # Whether answers are kept is the person's choice, and no part of a way of drafting.
+    return kind, replace(by_kind.get(kind, usual), remembers=usual.remembers)
 
 
 class KindDrafting:
@@ -63,10 +84,8 @@ class KindDrafting:
         """
         if not self._by_kind:
             return ""
-        earlier = "\n".join(message.content for message in conversation.messages[-_NUM_EARLIER:])
-        self.kind = classify(text, earlier=earlier).kind
-        # Whether answers are kept is the person's choice, and no part of a way of drafting.
-        wanted = replace(self._by_kind.get(self.kind, usual), remembers=usual.remembers)
+        earlier = [message.content for message in conversation.messages]
+        self.kind, wanted = wanted_for(self._by_kind, text, earlier, usual)
         before = self._in_force or usual
         if wanted == before and self._is_known:
             return ""

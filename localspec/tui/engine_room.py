@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from localspec.errors import EngineDiedError, LocalspecError, ModelLoadError, UsageError
 from localspec.session.figures import GIB
 from localspec.session.loading import change_draft, load_models, require_files
+from localspec.tui.keyed import keyed
 from localspec.tui.state import EngineState, Workbench
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ class EngineRoom:
                 loaded=None if loaded is None else loaded.footprint,
             )
         except ModelLoadError as error:
-            raise ModelLoadError(error.message, "F3 shows what would fit, each way with one key.") from error
+            raise ModelLoadError(
+                error.message, keyed("{mode.fit} shows what would fit, each way with one key.")
+            ) from error
 
     async def _plan_beside_target(self, bench: Workbench, target: Path) -> LoadPlan | None:
         """Return the plan by which the bench's draft fits beside the target as it is loaded; None if there is none."""
@@ -283,9 +286,14 @@ class EngineRoom:
         elif event.type == "pacing_reported" and (keeper := self.keeper) is not None:
             keeper.observe(event)
 
-    def note_speculation(self, state: SpeculationState) -> None:
-        """Take over what the engine said of its drafter."""
-        self._change(speculation=state)
+    def note_speculation(self, state: SpeculationState, kind: str | None = None) -> None:
+        """Take over what the engine said of its drafter.
+
+        Args:
+            state: as it said.
+            kind: of text, that it drafts so for; empty for all, None as it was.
+        """
+        self._change(speculation=state, **({} if kind is None else {"kind": kind}))
 
     async def close(self) -> None:
         """End both engines, however often it is called."""
@@ -294,9 +302,15 @@ class EngineRoom:
         await asyncio.gather(*(engine.close() for engine in engines))
 
     def _change(self, **changes: object) -> None:
-        self.state = replace(self.state, **changes)  # type: ignore[arg-type]
+        before, self.state = self.state.speculation, replace(self.state, **changes)  # type: ignore[arg-type]
+        if self.state.kind and "kind" not in changes and not _drafts_alike(before, self.state.speculation):
+            self.state = replace(self.state, kind="")
         self._on_state(self.state)
 
 
 def _is_same(one: Workbench, other: Workbench, *parts: str) -> bool:
     return all(getattr(one, part) == getattr(other, part) for part in parts)
+
+
+def _drafts_alike(one: SpeculationState | None, other: SpeculationState | None) -> bool:
+    return one is not None and other is not None and one.settings == other.settings

@@ -23,6 +23,18 @@ class ChosenModel:
 
 
 @dataclass(frozen=True, slots=True)
+class KindSettings:
+    """A way of drafting for each of some kinds of text, as a profile brought them."""
+
+    by_kind: tuple[tuple[str, SpeculationSettings], ...]
+    """(kind as in session/workload_kind.py, how to draft)."""
+    usual: SpeculationSettings
+    """The profile's own for all others."""
+    target: Path
+    """The profile's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Workbench:
     """What is on the bench: the models, and how they are to run. Every screen reads it, and may replace it."""
 
@@ -36,6 +48,8 @@ class Workbench:
     """Of an answer in the chat."""
     is_forced: bool = False
     """Load what the memory plan says does not fit."""
+    kinds: KindSettings | None = None
+    """What a profile says for kinds of text; see tui/kinds.py for when that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,8 @@ class EngineState:
     """The bench for which that was loaded; None while nothing is."""
     speculation: SpeculationState | None = None
     """The drafter in force; None while nothing is loaded."""
+    kind: str = ""
+    """Of text, that this way of drafting is for; empty where it is for all."""
     busy: str = ""
     """What is going on, in a few words: `loading`, `answering`, `comparing`; empty when idle."""
     failure: str = ""

@@ -81,7 +81,12 @@ def _speculation(state: EngineState, width: int) -> tuple[str, str]:
     if speculation.is_on:
         phrase, drafter = phrase_of(speculation), one_line(speculation.drafter)
         head, _, ending = phrase.rpartition(drafter) if drafter else ("", "", phrase)
-        words = Content(f"speculation ON ({head}{drafter}")
+        words = Content(f"speculation ON{_for(state)} ({head}{drafter}")
         shown = words.truncate(max(20, width - len(ending) - 1), ellipsis=True).plain
         return f"{shown}{ending})", "$text-success"
-    return f"speculation OFF ({one_line(speculation.reason) or 'switched off'})", "$text-warning"
+    return f"speculation OFF{_for(state)} ({one_line(speculation.reason) or 'switched off'})", "$text-warning"
+
+
+def _for(state: EngineState) -> str:
+    """Return for which kind of text tokens are drafted as they are, where a profile has a setting for each."""
+    return f" for {state.kind}" if state.kind else ""
