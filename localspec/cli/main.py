@@ -101,23 +101,8 @@ def demo(
     help="A way of drafting to compare with off, one of those below; may be given several times. Default: draft if "
     "there is one, ngram and auto.",
 )
-@click.option(
-    "--workload",
-    "workloads",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.complete_workload,
-    help="Prompts of one kind, one of those below; may be given several times. Default: edit and chat.",
-)
-@click.option(
-    "--prompt",
-    "prompt_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="A text file as the prompt, beside or instead of workloads.",
-)
-@options.my_chats
-@click.option("--ignore-eos", is_flag=True, help="Go on past the end of the answer, so that all runs are equally long.")
+@options.texts
+@options.ignore_eos
 @click.option(
     "--tuned",
     "is_tuned",
