@@ -255,7 +255,7 @@ class LocalspecApp(ConfiguredApp):
         speculation = replace(self.workbench.speculation, method="draft")
         self.workbench = replace(self.workbench, target=target, draft=draft, speculation=speculation)
         await self.switch_mode("chat")
-        self.notify(after_demo(self), timeout=15, markup=False)
+        self.notify(after_demo(), timeout=15, markup=False)
 
     @work(exclusive=True, group="welcome")
     async def action_welcome(self, is_first: bool = False) -> None:

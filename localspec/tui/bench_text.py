@@ -9,6 +9,7 @@ from typing import Any, Literal
 from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.errors import SettingsError
 from localspec.methods import METHODS, PACINGS, VERIFICATIONS, needs_draft
+from localspec.tui.keyed import keyed
 from localspec.tui.state import Workbench
 
 Group = Literal["draft", "sampling", "context", "answer"]
@@ -102,9 +103,9 @@ def bench_from(texts: Mapping[str, str], bench: Workbench) -> Workbench:
     if needs_draft((draft.method,)) and bench.draft is None:
         raise SettingsError(
             f"The method {draft.method} needs a draft model, and none is chosen.",
-            "Choose one on the Models screen (F2), or take the method suffix, ngram or auto.",
+            keyed("Choose one on the Models screen ({mode.models}), or take the method suffix, ngram or auto."),
         )
-    own = draft.model_dump(exclude={"n_ctx", "n_gpu_layers", "type_k", "type_v"})
+    own = draft.model_dump(include=set(speculation))
     n_ctx_before = bench.context.n_ctx
     new_context = ContextSettings(**context.model_dump())
     # The draft's context goes along, unless it has a length of its own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from textual import work
@@ -17,6 +18,7 @@ from localspec.errors import LocalspecError, SettingsError
 from localspec.session.plain_text import printable
 from localspec.settings import Settings
 from localspec.tui.failure_notice import short_notice
+from localspec.tui.key_names import KeyNameError, parse_keys
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices
 from localspec.units import Units, use_units
@@ -40,6 +42,8 @@ class ConfiguredApp(App[int]):
         self.services = services
         self._shown_theme = ""
         self._use_looks(services.settings)
+        # What the first screen says of keys is right at once, but for keys that turn out not to be possible.
+        self.set_reactive(ConfiguredApp.key_map, _named(services.settings.keys))
 
     def on_mount(self) -> None:
         """Keep a theme that is chosen in the palette, and take the keys."""
@@ -86,6 +90,10 @@ class ConfiguredApp(App[int]):
         for error in errors:
             self.show_failure(error)
 
+    def watch_key_map(self) -> None:
+        """Draw anew what names keys."""
+        self._draw_anew()
+
     def follow_settings(self, settings: Settings) -> None:
         """Look and hear as other settings say."""
         before = self.services.settings
@@ -94,11 +102,14 @@ class ConfiguredApp(App[int]):
         if settings.keys != before.keys:
             self.use_keys(settings.keys)
         if settings.units != before.units:
-            for stack in self._screen_stacks.values():
-                for screen in stack:
-                    # What is written anew with each change will follow by itself.
-                    for widget in screen.query("*"):
-                        widget.refresh(layout=True)
+            self._draw_anew()
+
+    def _draw_anew(self) -> None:
+        for stack in self._screen_stacks.values():
+            for screen in stack:
+                # What is written anew with each change will follow by itself.
+                for widget in screen.query("*"):
+                    widget.refresh(layout=True)
 
     def take_settings(self, settings: Settings) -> None:
         """Put other settings in force."""
@@ -129,6 +140,15 @@ class ConfiguredApp(App[int]):
             self.take_settings(await asyncio.to_thread(change_settings, settings_file(), {("app", "theme"): name}))
         except LocalspecError as error:
             self.show_failure(error)
+
+
+def _named(keys: Mapping[str, str]) -> dict[str, str]:
+    """Return keys in Textual's spelling; what is none is left out."""
+    named: dict[str, str] = {}
+    for name, text in keys.items():
+        with suppress(KeyNameError):
+            named[name] = ",".join(parse_keys(text))
+    return named
 
 
 def _checked(keys: Mapping[str, str]) -> tuple[Mapping[str, str], Sequence[SettingsError]]:

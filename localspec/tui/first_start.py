@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from localspec.errors import LocalspecError
 from localspec.settings import Settings
-from localspec.tui.key_names import key_text
+from localspec.tui.keyed import keyed
 from localspec.tui.services import AppServices
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ async def welcome(host: LocalspecApp, is_first: bool) -> None:
         await host.switch_mode(choice)
 
 
-def after_demo(host: LocalspecApp) -> str:
+def after_demo() -> str:
     """Return what can be done once the demo's models are there."""
-    key = key_text(host.key_map, "app.compare", "ctrl+g")
-    return f"The demo is ready: ask it something, or press {key} for the first comparison, off against on."
+    return keyed(
+        "The demo is ready: ask it something, or press {app.compare} for the first comparison, off against on."
+    )

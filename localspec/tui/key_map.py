@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from localspec.errors import SettingsError
 from localspec.tui.key_names import KeyNameError, is_typed, parse_keys
+from localspec.tui.keyed import keyed
 
 PLACES = {
     "": "Everywhere",
@@ -88,7 +89,11 @@ def check_keys(keys: Mapping[str, str]) -> tuple[dict[str, str], tuple[SettingsE
     for name, text in keys.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"Did you mean {near[0]}?" if near else "The screen of keys (F1, then k) names them all."
+            hint = (
+                f"Did you mean {near[0]}?"
+                if near
+                else keyed("The screen of keys ({app.help}, then {help.keys}) names them all.")
+            )
             errors.append(SettingsError(f"keys: there is nothing called {name!r:.80} to give a key to.", hint))
             continue
         try:

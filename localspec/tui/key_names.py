@@ -13,6 +13,9 @@ MODIFIERS = ("alt", "ctrl", "hyper", "meta", "shift", "super")
 
 _SAME = {"esc": "escape", "return": "enter", "del": "delete", "ins": "insert", "pgup": "pageup", "pgdn": "pagedown"}
 
+_SIGNS = frozenset({"backspace", "down", "enter", "left", "right", "up"})
+"""What Textual shows as a sign, and prose as a word."""
+
 _TYPED = frozenset(map(_character_to_key, map(chr, range(32, 127))))
 """Names of what a keyboard types, such as `slash`."""
 
@@ -49,6 +52,19 @@ def key_text(keys: Mapping[str, str], name: str, usual: str) -> str:
     return "+".join([*others, f"^{shown}" if "ctrl" in modifiers else shown])
 
 
+def spelt(key: str) -> str:
+    """Return a key as prose names it, such as `F4`, `ctrl+y` or `esc`.
+
+    Args:
+        key: by Textual's name.
+    """
+    *modifiers, base = key.split("+")
+    if base not in _SIGNS:
+        base = format_key(base) if base.isprintable() else ""
+    is_numbered = base[:1] == "f" and base[1:].isdigit()
+    return "+".join([*modifiers, base.upper() if is_numbered else base])
+
+
 def is_typed(key: str) -> bool:
     """Say whether a key writes a character, so that a text field that has the focus takes it."""
     return len(key) == 1 or key in _TYPED
@@ -79,6 +95,6 @@ def _base(text: str, is_lower: bool) -> str:
     name = _SAME.get(text.lower(), text.lower())
     if len(name) > 1 and name in _NAMED:
         return name
-    with suppress(KeyError):
+    with suppress(KeyError, UnicodeEncodeError):
         return unicodedata.lookup(name.replace("_", " "))
     raise KeyNameError(f"there is no key {text!r:.40}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from localspec.engine.values import Method
 from localspec.errors import LocalspecError, UsageError
 from localspec.methods import needs_draft
+from localspec.tui.keyed import keyed
 from localspec.tui.model_library import Library
 from localspec.tui.state import ChosenModel, Workbench
 
@@ -83,7 +84,9 @@ async def choose_draft(probe: Engine, bench: Workbench, entry: ModelEntry, is_fo
     if bench.draft is not None and bench.draft.path == draft.path:
         return Chosen(target, None, _without_draft(bench), f"{draft.name} is no longer the draft.")
     if target is None:
-        raise UsageError("There is no target yet.", "Choose one with t; a draft is checked against it.")
+        raise UsageError(
+            "There is no target yet.", keyed("Choose one with {models.target}; a draft is checked against it.")
+        )
     words = f"Draft: {draft.name}."
     if is_forced:
         return Chosen(target, draft, "draft", f"{words} Whether it is a pair was not asked.", is_doubtful=True)
@@ -95,7 +98,7 @@ async def choose_draft(probe: Engine, bench: Workbench, entry: ModelEntry, is_fo
     if verdict.status == "NO_PAIR":
         raise UsageError(
             f"{draft.name} cannot draft for {target.name}: {_reason(verdict)}.",
-            "D chooses it anyway; t another target.",
+            keyed("{models.force} chooses it anyway; {models.target} another target."),
         )
     return Chosen(target, draft, "draft", _with_notes(words, verdict), verdict.status == "UNKNOWN")
 
@@ -109,7 +112,7 @@ def choose_candidate(bench: Workbench, entry: ModelEntry, candidate: Candidate, 
     target = _chosen(entry)
     if candidate.refusal:
         is_pair = candidate.verdict is not None and candidate.verdict.status in ("PAIR", "PAIR_WITH_NOTE")
-        way = "d takes it all the same" if is_pair else "D forces"
+        way = keyed("{models.draft} takes it all the same" if is_pair else "{models.force} forces")
         raise UsageError(f"{candidate.label}: {candidate.refusal.rstrip('.')}.", f"Highlight it in the table; {way}.")
     if candidate.method == "ngram":
         return Chosen(target, None, "ngram", f"Target: {target.name}, with n-gram drafting.")
@@ -118,7 +121,8 @@ def choose_candidate(bench: Workbench, entry: ModelEntry, candidate: Candidate, 
     found = None if candidate.path is None else library.find(candidate.path)
     if found is None:
         raise UsageError(
-            f"{candidate.label} is not on this machine.", "p searches the Hub, from where it can be fetched."
+            f"{candidate.label} is not on this machine.",
+            keyed("{models.pairs} searches the Hub, from where it can be fetched."),
         )
     draft = _chosen(found)
     words = f"Target: {target.name}. Draft: {draft.name}."
@@ -132,7 +136,9 @@ def _require_readable(entry: ModelEntry) -> None:
     if entry.failure:
         raise UsageError(f"{entry.found.name} cannot be used: {entry.failure}", entry.hint)
     if entry.facts is None:
-        raise UsageError(f"The header of {entry.found.name} is not read yet.", "Wait a moment, or press r.")
+        raise UsageError(
+            f"The header of {entry.found.name} is not read yet.", keyed("Wait a moment, or press {models.refresh}.")
+        )
 
 
 def _chosen(entry: ModelEntry) -> ChosenModel:

@@ -22,6 +22,7 @@ from localspec.errors import LocalspecError, UsageError
 from localspec.methods import WORDS, needs_draft
 from localspec.tui.configured import AUTO
 from localspec.tui.key_names import key_text
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import MUTED, plain_line
 
 if TYPE_CHECKING:
@@ -194,7 +195,9 @@ class AppCommands(Provider):
     def _draft_by(self, method: Method) -> None:
         bench = self.host.workbench
         if needs_draft((method,)) and bench.draft is None:
-            self.host.show_failure(UsageError("No draft model is chosen.", "Choose one on the Models screen (F2)."))
+            self.host.show_failure(
+                UsageError("No draft model is chosen.", keyed("Choose one on the Models screen ({mode.models})."))
+            )
             return
         self.host.workbench = replace(bench, speculation=replace(bench.speculation, method=method))
 

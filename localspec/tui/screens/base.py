@@ -65,6 +65,7 @@ class ModeScreen(Screen[None]):
         """Follow the app's state."""
         self.watch(self.app, "workbench", self._follow_workbench)
         self.watch(self.app, "engine_state", self._follow_engine_state)
+        self.watch(self.app, "key_map", self.show_keys, init=False)
         self.call_after_refresh(self.host.first_painted)
 
     def _follow_workbench(self, bench: Workbench) -> None:
@@ -72,6 +73,9 @@ class ModeScreen(Screen[None]):
 
     def _follow_engine_state(self, state: EngineState) -> None:
         self.engine_state = state
+
+    def show_keys(self) -> None:
+        """Say anew what names keys (see tui/keyed.py): they are others now."""
 
     def compose_body(self) -> ComposeResult:
         """Yield what is between the bars."""

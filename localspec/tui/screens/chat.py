@@ -13,8 +13,8 @@ from textual.binding import Binding, BindingType
 from localspec.errors import LocalspecError
 from localspec.metrics.thinking import split_thinking
 from localspec.tui.chat_talk import Asking, messages_of
-from localspec.tui.chat_words import turns_from
-from localspec.tui.key_names import key_text
+from localspec.tui.chat_words import stoppable, turns_from
+from localspec.tui.keyed import keyed
 from localspec.tui.screens.chat_desk import ChatDesk
 from localspec.tui.state import Workbench
 from localspec.tui.widgets.chat_activity import Activity
@@ -72,7 +72,7 @@ class ChatScreen(ChatDesk):
         if self.workbench.target is None:
             self._is_stopping = False
             self._show_idle()
-            self._say("No target model is chosen. Choose one on the Models screen (F2).")
+            self._say(keyed("No target model is chosen. Choose one on the Models screen ({mode.models})."))
             return
         before, is_anew = self._turns, self._is_editing and bool(self._turns)
         self._is_editing = False
@@ -86,8 +86,7 @@ class ChatScreen(ChatDesk):
             return
         last = self._turns[-1]
         if self.workbench.sampling.temperature == 0.0:
-            key = key_text(self.host.key_map, "chat.settings", "ctrl+s")
-            self._say(f"At temperature 0 the same answer comes again; {key} changes that.")
+            self._say(keyed("At temperature 0 the same answer comes again; {chat.settings} changes that."))
         await self._begin(Asking(last.question, self._turns[:-1], is_anew=True, attempt=last.attempt + 1))
 
     def action_edit_last(self) -> None:
@@ -227,9 +226,9 @@ class ChatScreen(ChatDesk):
     def action_load(self) -> None:
         """Load the models now."""
         if not self._is_refused():
-            self._start(self._load(self.workbench), Activity("loading", "work", key="esc stops"))
+            self._start(self._load(self.workbench), stoppable("loading"))
 
     def action_probe(self) -> None:
         """Measure a baseline."""
         if not self._is_refused():
-            self._start(self._probe(self.workbench), Activity("measuring off and on", "work", key="esc stops"))
+            self._start(self._probe(self.workbench), stoppable("measuring off and on"))

@@ -19,6 +19,7 @@ from textual.widgets.option_list import Option
 from localspec.errors import LocalspecError
 from localspec.session.kept_answer import moment_text
 from localspec.tui.chat_archive import ChatArchive, ListedChat
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain, plain_line
 
 NEW_CHAT = 0
@@ -26,9 +27,12 @@ NEW_CHAT = 0
 
 MAX_TITLE = 200
 
-_KEYS_OF_WORDS = "enter opens  ↓ more keys  esc leaves"
-_KEYS_OF_LIST = "enter opens  x deletes  e renames  esc leaves"
-_KEYS_OF_TITLE = "enter keeps the title  esc leaves it as it was"
+_KEYS = {
+    "words": "enter opens  {chats.list} more keys  {chats.leave} leaves",
+    "found": "enter opens  {chats.delete} deletes  {chats.rename} renames  {chats.leave} leaves",
+    "title": "enter keeps the title  {chats.leave} leaves it as it was",
+}
+"""By what has the focus. Enter is Textual's own key of fields and lists, and stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,7 @@ class ChatList(ModalScreen[int | None]):
     @on(DescendantFocus)
     def _focus_moved(self) -> None:
         focused = "" if self.focused is None else self.focused.id
-        keys = {"found": _KEYS_OF_LIST, "title": _KEYS_OF_TITLE}.get(focused or "", _KEYS_OF_WORDS)
-        self.query_one("#chats").border_subtitle = keys
+        self.query_one("#chats").border_subtitle = plain_line(keyed(_KEYS.get(focused or "", _KEYS["words"])))
         if self.change is not None and focused == "words":
             self.change = None
 
@@ -234,7 +237,7 @@ def _question(chat: ListedChat) -> Content:
     num = chat.summary.num_messages
     what = "its one message" if num == 1 else f"its {num} messages"
     # Without a colour: there is none that can be read on every theme's cursor.
-    asked = Content(f"! delete {what}?  y deletes, n keeps")
+    asked = Content(f"! delete {what}?  {keyed('{chats.delete_yes} deletes, {chats.delete_no} keeps')}")
     parts = [_title(chat), asked]
     if chat.snippet:
         parts.append(Content("  ") + plain_line(chat.snippet, "dim italic"))

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from localspec.errors import LocalspecError
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain, plain_line
 
 
@@ -35,7 +36,8 @@ class ChatSave(ModalScreen[Path | None]):
         """Yield the line."""
         with Vertical(id="save", classes="panel"):
             yield Input(plain_line(self._name or "").plain, id="name", compact=True)
-            yield Static("Enter writes the chat as Markdown, esc leaves.", id="note", markup=False, classes="muted")
+            words = keyed("Enter writes the chat as Markdown, {save.leave} leaves.")
+            yield Static(plain_line(words), id="note", markup=False, classes="muted")
 
     def on_mount(self) -> None:
         """Name the dialog."""

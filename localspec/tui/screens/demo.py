@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import ProgressBar, Static
 
 from localspec.errors import LocalspecError
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain_line
 from localspec.tui.state import ChosenModel
 
@@ -54,7 +55,7 @@ class DemoScreen(ModalScreen[Pair | None]):
             yield Static("preparing the demo models …", id="demo-step", markup=False)
             yield ProgressBar(show_eta=False, id="demo-bar")
             yield Static(
-                "They are made once of a small embedded model. Nothing is downloaded. Esc stops.",
+                keyed("They are made once of a small embedded model, and nothing is downloaded; {demo.stop} stops."),
                 classes="muted",
                 markup=False,
             )

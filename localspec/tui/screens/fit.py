@@ -22,7 +22,7 @@ from localspec.session.loading import reserve_bytes
 from localspec.session.plain_text import one_line
 from localspec.tui.fit_knobs import FitKnobs, applied, knobs_of
 from localspec.tui.fit_words import use_text, verdict_text
-from localspec.tui.key_names import key_text
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.screens.base import ModeScreen
 from localspec.tui.widgets.fit_bars import FitBars
@@ -47,7 +47,8 @@ _HEIGHTS = [(0, "-short"), (32, "-tall")]
 
 _EMPTY = (
     "No model is chosen yet.\n\n"
-    "Choose a target on the Models screen (F2, or Enter);\nhere you then see whether it fits into memory."
+    "Choose a target on the Models screen ({mode.models}, or {fit.models});\n"
+    "here you then see whether it fits into memory."
 )
 _BEING_MEASURED = "This is not measured yet: wait for the plan."
 
@@ -132,7 +133,7 @@ class FitScreen(ModeScreen):
 
     def compose_body(self) -> ComposeResult:
         """Yield verdict and bars above, knobs and offers below."""
-        yield Static(_EMPTY, id="fit-empty", classes="empty", markup=False)
+        yield Static(plain(keyed(_EMPTY)), id="fit-empty", classes="empty", markup=False)
         with VerticalScroll(id="fit-body", can_focus=False):
             with Container(id="fit-outcome", classes="panel") as outcome:
                 outcome.border_title = "Memory"
@@ -174,6 +175,10 @@ class FitScreen(ModeScreen):
         """Show what is loaded beside the plan."""
         if self.is_mounted:
             self._show_use()
+
+    def show_keys(self) -> None:
+        """Say anew what names keys."""
+        self.query_one("#fit-empty", Static).update(plain(keyed(_EMPTY)))
 
     def watch_knobs(self, knobs: FitKnobs | None) -> None:
         """Show the knobs and make a plan for them."""
@@ -361,8 +366,9 @@ class FitScreen(ModeScreen):
             self.notify(str(plain(self._applied_words(self.knobs))), markup=False)
 
     def _applied_words(self, knobs: FitKnobs) -> str:
-        load, chat = key_text(self.host.key_map, "chat.load", "ctrl+k"), key_text(self.host.key_map, "mode.chat", "f4")
-        words = f"Applied: the next load takes the models like this; {load} in the chat ({chat}) loads now."
+        words = keyed(
+            "Applied: the next load takes the models like this; {chat.load} in the chat ({mode.chat}) loads now."
+        )
         if self.engine_state.loaded is not None:
             words += " What is loaded stays as it is until then."
         if knobs.machine.devices:
@@ -380,9 +386,11 @@ class FitScreen(ModeScreen):
             self.is_measuring = False
             self._dim()
             if self._is_current:
-                self.query_one("#fit-no-offers", Static).update("Stopped: r looks anew for what could be given up.")
+                words = keyed("Stopped: {fit.measure} looks anew for what could be given up.")
+                self.query_one("#fit-no-offers", Static).update(words)
             else:
-                self.snapshot = replace(self.snapshot, failure="Stopped before there was a plan: r measures again.")
+                words = keyed("Stopped before there was a plan: {fit.measure} measures again.")
+                self.snapshot = replace(self.snapshot, failure=words)
 
     def action_choose_model(self) -> None:
         """Go where models are chosen."""

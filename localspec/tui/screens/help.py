@@ -13,7 +13,8 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from localspec.session.plain_text import one_line
-from localspec.tui.plain import MUTED
+from localspec.tui.keyed import keyed
+from localspec.tui.plain import MUTED, plain_line
 
 
 class HelpScreen(ModalScreen[None]):
@@ -35,7 +36,7 @@ class HelpScreen(ModalScreen[None]):
         """Yield the groups, the screen's own first."""
         panel = Vertical(id="help", classes="panel")
         panel.border_title = "Keys"
-        panel.border_subtitle = "k changes them, esc leaves"
+        panel.border_subtitle = plain_line(keyed("{help.keys} changes them, {help.leave} leaves"))
         groups: dict[str, list[tuple[str, str]]] = {"This screen": [], "Where the focus is": [], "Everywhere": []}
         for title, keys, words in self._keys():
             groups[title].append((keys, words))

@@ -29,6 +29,7 @@ from localspec.tui.hub_browsing import (
     plan_fetch,
     to_fetch,
 )
+from localspec.tui.keyed import keyed
 from localspec.tui.model_library import Library
 from localspec.tui.screens.base import ModeScreen
 from localspec.tui.widgets.hub_details import HubDetails
@@ -263,7 +264,8 @@ class HubScreen(ModeScreen):
         for listing, offer in wanted:
             self.host.downloads.add(listing, offer)
         labels = [f"{listing.repo}:{offer.quantisation}" for listing, offer in wanted]
-        told = f"In the queue: {', '.join(labels)}. Esc goes back to it." if labels else "All of it is here already."
+        back = keyed("{hub.back} goes back to it")
+        told = f"In the queue: {', '.join(labels)}; {back}." if labels else "All of it is here already."
         self._publish(planned=None, told=told, activity="")
 
     # Moving about.

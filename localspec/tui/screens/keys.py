@@ -19,6 +19,7 @@ from localspec.errors import LocalspecError
 from localspec.paths import settings_file
 from localspec.session.settings_file import change_settings, overridden_settings
 from localspec.tui.key_choice import KeyChoice, key_rows
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain, plain_line
 
 if TYPE_CHECKING:
@@ -66,9 +67,10 @@ class KeysScreen(ModalScreen[None]):
         panel.border_title = "Keys"
         panel.border_subtitle = plain_line(str(self._path))
         with panel:
-            yield Input(placeholder="words to look for; Esc shows all", id="keys-search", compact=True)
+            yield Input(placeholder=keyed("words to look for; {keys.leave} shows all"), id="keys-search", compact=True)
             yield OptionList(id="keys-list", compact=True)
-            yield Static("Enter, then the new key. Del gives the usual one again. / searches.", classes="muted")
+            words = keyed("Enter, then the new key; {keys.reset} gives the usual one again, {keys.search} searches.")
+            yield Static(plain_line(words), classes="muted")
             yield Static("", id="keys-refusal", markup=False)
             with Horizontal(id="keys-buttons"):
                 yield Button("Save", id="save", variant="primary", compact=True)

@@ -17,9 +17,10 @@ from textual.widgets import DataTable, Input, Static
 from localspec.errors import LocalspecError
 from localspec.session.figures import bytes_text
 from localspec.tui.download_queue import Transfers
+from localspec.tui.keyed import keyed
 from localspec.tui.model_library import Drafts, Library, load_library
 from localspec.tui.model_rows import COLUMNS, NUMERIC, Column, matching, ordered, row_of
-from localspec.tui.plain import plain_line
+from localspec.tui.plain import plain, plain_line
 from localspec.tui.screens.base import ModeScreen
 from localspec.tui.screens.models_pairing import ModelsPairing
 from localspec.tui.state import ChosenModel
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
 
 EMPTY = (
     "There are no models here yet.\n\n"
-    "Press h to find models on the Hub,\n"
-    "or g for the embedded demo models, which need no network.\n\n"
-    "Folders of your own go into the settings (F9)."
+    "Press {models.hub} to find models on the Hub,\n"
+    "or {models.demo} for the embedded demo models, which need no network.\n\n"
+    "Folders of your own go into the settings ({app.settings})."
 )
+_FILTER = "words to look for; {models.stop} shows all"
 
 
 class ModelsScreen(ModelsPairing):
@@ -90,9 +92,9 @@ class ModelsScreen(ModelsPairing):
         """Yield table, side and downloads."""
         with Vertical(id="body"):
             with Vertical(id="table-panel", classes="panel"):
-                yield Input(placeholder="words to look for; Esc shows all", id="filter", compact=True)
+                yield Input(placeholder=keyed(_FILTER), id="filter", compact=True)
                 yield ModelsTable(id="table").data_bind(ModeScreen.workbench)
-                yield Static(EMPTY, id="empty", markup=False)
+                yield Static(plain(keyed(EMPTY)), id="empty", markup=False)
                 yield Static("", id="activity", markup=False)
             with Vertical(id="side"):
                 details = VerticalScroll(id="details-panel", classes="panel")
@@ -114,6 +116,12 @@ class ModelsScreen(ModelsPairing):
         self.watch(self.app, "transfers", self._follow_transfers)
         # A person sees the screen first: looking starts a process, and imports what reads headers.
         self.call_after_refresh(self.look)
+
+    def show_keys(self) -> None:
+        """Say anew what names keys."""
+        self.query_one("#filter", Input).placeholder = keyed(_FILTER)
+        self.query_one("#empty", Static).update(plain(keyed(EMPTY)))
+        self.show_download_keys()
 
     def _follow_transfers(self, old: Transfers, transfers: Transfers) -> None:
         self.show_downloads()
@@ -257,10 +265,11 @@ class ModelsScreen(ModelsPairing):
                 self.workers.cancel_group(self, group)
             self.activity = ""
             self.library = replace(self.library, activity="")
-            self.drafts = replace(self.drafts, activity="", notes=("Stopped; r looks again.",))
+            self.drafts = replace(self.drafts, activity="", notes=(keyed("Stopped; {models.refresh} looks again."),))
         elif self.has_class("-filtering"):
             search.value = ""
             self.remove_class("-filtering")
             self.table.focus()
         elif self.host.downloads.pause_all():
-            self.notify("Downloading is paused; p in the list of downloads goes on.", markup=False)
+            words = keyed("Downloading is paused; {downloads.pause} in the list of downloads goes on.")
+            self.notify(words, markup=False)

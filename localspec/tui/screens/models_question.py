@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain_line
 
 
@@ -44,8 +45,9 @@ class ModelsQuestion(ModalScreen[bool]):
         with box:
             yield Static(self._text, id="text", markup=False)
             with Horizontal(id="answers"):
-                yield Button(plain_line(f"{self._no} (n)"), id="no", compact=True)
-                yield Button(plain_line(f"{self._yes} (y)"), id="yes", compact=True, variant="error")
+                no, yes = f"{self._no} {keyed('({question.no})')}", f"{self._yes} {keyed('({question.yes})')}"
+                yield Button(plain_line(no), id="no", compact=True)
+                yield Button(plain_line(yes), id="yes", compact=True, variant="error")
 
     def on_mount(self) -> None:
         """Focus the harmless answer."""

@@ -16,7 +16,7 @@ from localspec.errors import LocalspecError, UsageError
 from localspec.methods import needs_draft
 from localspec.session.figures import bytes_text, percent_text
 from localspec.tui.download_queue import Transfer, offer_of_partial
-from localspec.tui.key_names import key_text
+from localspec.tui.keyed import keyed
 from localspec.tui.model_choice import Chosen
 from localspec.tui.model_library import Library
 from localspec.tui.model_rows import ModelRow
@@ -54,7 +54,7 @@ class ModelsStock(ModeScreen):
         self.host.workbench = chosen.applied_to(self.host.workbench)
         words = chosen.words
         if chosen.is_dear:
-            words += f" {key_text(self.host.key_map, 'app.compare', 'ctrl+g')} measures whether it pays."
+            words += keyed(" {app.compare} measures whether it pays.")
         self.notify(
             str(plain_line(words)),
             severity="warning" if chosen.is_doubtful else "information",
@@ -113,8 +113,9 @@ class ModelsStock(ModeScreen):
         num_done = sum(item.status == "done" for item in transfers)
         count = f"{num_done} of {len(transfers)} here  " if transfers else ""
         is_there = self.query_one(ModelsDownloads).has_focus
-        keys = "p pauses, goes on  x cancels" if is_there else "tab to pause, cancel"
-        self.query_one("#downloads-panel").border_subtitle = f"{count}{keys}"
+        keys = keyed("{downloads.pause} pauses, goes on  {downloads.cancel} cancels")
+        words = f"{count}{keys if is_there else 'tab to pause, cancel'}"
+        self.query_one("#downloads-panel").border_subtitle = plain_line(words)
 
     @on(ModelsDownloads.Asked)
     def _asked(self, message: ModelsDownloads.Asked) -> None:

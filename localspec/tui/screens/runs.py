@@ -10,11 +10,14 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Center, Horizontal, Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Button, Static, TabbedContent, TabPane
 
 from localspec.errors import LocalspecError
+from localspec.tui.keyed import keyed
+from localspec.tui.plain import plain_line
 from localspec.tui.runs.archive import History, Stamp
 from localspec.tui.runs.details import RunDetails, run_details
 from localspec.tui.runs.rows import pair_speedups
@@ -101,7 +104,7 @@ class RunsScreen(RunsErrands, RunsMeasuring):
                 with Vertical(id="empty"):
                     yield Static("", id="empty-text", markup=False)
                     with Center():
-                        yield Button("Go to Compare (F5)", id="to-compare", variant="primary", compact=True)
+                        yield Button(_compare_words(), id="to-compare", variant="primary", compact=True)
             with TabPane("Profiles", id="tab-profiles"):
                 yield RunsProfiles()
         yield RunsProgress()
@@ -111,6 +114,10 @@ class RunsScreen(RunsErrands, RunsMeasuring):
         self.query_one(RunsDetails).border_title = "Details"
         self.add_class("-empty")
         self._poll = self.set_interval(POLL_S, self._look)
+
+    def show_keys(self) -> None:
+        """Say anew what names keys."""
+        self.query_one("#to-compare", Button).label = _compare_words()
 
     @on(events.ScreenResume)
     def _shown(self) -> None:
@@ -254,6 +261,10 @@ class RunsScreen(RunsErrands, RunsMeasuring):
             self.run_list.table.focus()
         elif self.is_on_runs and self.runs and not self.run_list.clear_filter():
             self.run_list.marked = ()
+
+
+def _compare_words() -> Content:
+    return plain_line(keyed("Go to Compare ({mode.compare})"))
 
 
 def _empty_text(failure: LocalspecError | None) -> str:

@@ -10,7 +10,7 @@ from textual import on, work
 from textual.content import Content
 
 from localspec.errors import LocalspecError, UsageError
-from localspec.tui.key_names import key_text
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain_line
 from localspec.tui.runs.bench import bench_of
 from localspec.tui.runs.files import repo_finder, write_export, write_report
@@ -89,8 +89,8 @@ class RunsErrands(RunsBase):
         finally:
             self.show_progress("")
         self.refresh_bindings()
-        key = key_text(self.host.key_map, "runs.open", "o")
-        self.say(f"Written to {self.report}\n{key} on the Runs screen opens it in the browser.")
+        way = keyed("{runs.open} on the Runs screen opens it in the browser.")
+        self.say(f"Written to {self.report}\n{way}")
 
     @work(exclusive=True, group="browser", exit_on_error=False)
     async def _open_report(self) -> None:
@@ -140,8 +140,8 @@ class RunsErrands(RunsBase):
             self.host.show_failure(UsageError(error.message, hint))
             return
         self.reload()
-        key = key_text(self.host.key_map, "runs.switch", "v")
-        self.say(f"Saved as the profile {profile.name}. {key} on the Runs screen shows the profiles.")
+        way = keyed("{runs.switch} on the Runs screen shows the profiles.")
+        self.say(f"Saved as the profile {profile.name}; {way}")
 
     @work(exclusive=True, group="errand", exit_on_error=False)
     async def _delete(self, runs: tuple[RunSummary, ...]) -> None:

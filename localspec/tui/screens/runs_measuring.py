@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.worker import Worker
 
 from localspec.errors import LocalspecError, UsageError
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain_line
 from localspec.tui.runs.changes import run_changes
 from localspec.tui.runs.rerunning import RerunStatus, rerun
@@ -58,7 +59,7 @@ class RunsMeasuring(RunsBase):
         """Show two runs beside each other."""
         pair = self.pair_to_compare()
         if pair is None:
-            self.say("Mark one run with space, go to another one, and press c.")
+            self.say(keyed("Mark one run with {runs.mark}, go to another one, and press {runs.compare}."))
         else:
             self._compare(*pair)
 
@@ -68,7 +69,8 @@ class RunsMeasuring(RunsBase):
         if run is None:
             return
         if self._is_measuring:
-            self.host.show_failure(UsageError("A run is being measured again already.", "Esc stops it."))
+            hint = keyed("Stop it with {runs.back}, or wait.")
+            self.host.show_failure(UsageError("A run is being measured again already.", hint))
         elif not self.host.room.is_free:
             busy = self.host.engine_state.busy or "something else"
             self.host.show_failure(UsageError(f"The engine is busy: {busy}.", "Stop that first, or wait."))

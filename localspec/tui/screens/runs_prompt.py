@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain, plain_line
 
 
@@ -59,7 +60,7 @@ class RunsPrompt(ModalScreen[Reply | None]):
             if self._options:
                 yield OptionList(*(Option(plain_line(option)) for option in self._options), compact=True)
             with Horizontal(id="answers"):
-                yield Button("Cancel (esc)", id="no", compact=True)
+                yield Button(plain_line(keyed("Cancel ({prompt.cancel})")), id="no", compact=True)
                 yield Button(plain_line(f"{self._yes} (enter)"), id="yes", compact=True, variant="primary")
 
     def on_mount(self) -> None:

@@ -21,6 +21,7 @@ from localspec.session.plain_text import one_line
 from localspec.session.settings_file import Value, change_settings, overridden_settings
 from localspec.tui.configured import AUTO
 from localspec.tui.key_names import key_text
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.settings_fields import UNSET, Key, SettingField, setting_changes, setting_fields, setting_texts
 from localspec.tui.settings_words import TITLES
@@ -160,7 +161,7 @@ class SettingsScreen(ModalScreen[None]):
             return
         is_elsewhere = settings.models != self.host.services.settings.models
         self.host.take_settings(settings)
-        more = " r on the Models screen looks into the folders." if is_elsewhere else ""
+        more = keyed(" {models.refresh} on the Models screen looks into the folders.") if is_elsewhere else ""
         self.host.notify(f"The settings are written.{more}", markup=False)
         self.dismiss(None)
 

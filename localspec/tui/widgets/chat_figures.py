@@ -12,6 +12,7 @@ from localspec.metrics.speculation import SpeculationStats
 from localspec.session.baseline import Baseline, speedup_over
 from localspec.session.figures import DASH, bytes_text, milliseconds_text, number_text, percent_text, speed_text
 from localspec.session.plain_text import one_line
+from localspec.tui.keyed import keyed
 from localspec.tui.state import EngineState
 from localspec.tui.widgets.chat_drafting import drafter_lines, pacing_lines
 
@@ -70,7 +71,7 @@ def figure_lines(live: LiveFigures, baseline: Baseline | None, state: EngineStat
     speedup = speedup_over(baseline, latency) if is_on else None
     lines = [
         _row("decode", speed_text(latency.decode_tps)),
-        _row("baseline", speed_text(baseline.decode_tps) if baseline else "not measured: ctrl+b"),
+        _row("baseline", speed_text(baseline.decode_tps) if baseline else keyed("not measured: {chat.probe}")),
     ]
     if baseline is not None:
         lines.append(_row("", f"{DASH if speedup is None else f'{speedup:.2f}x'}, {one_line(baseline.source)}"))

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from localspec.metrics.live import LiveFigures
 from localspec.session.baseline import Baseline
-from localspec.session.figures import rate_text, speed_text, speed_unit, speed_value
+from localspec.session.figures import rate_text, speed_unit, speed_value
 from localspec.tui.braille import Point
 from localspec.tui.state import EngineState
 from localspec.tui.widgets.chat_figures import ChatFigures
@@ -28,7 +28,7 @@ class ChatPanel(VerticalScroll, can_focus=False):
 
     def compose(self) -> ComposeResult:
         """Yield chart and figures."""
-        yield Static(speed_unit(), markup=False, classes="chart-title")
+        yield Static(self._title, markup=False, classes="chart-title")
         yield LineChart()
         yield ChatFigures().data_bind(ChatPanel.live, ChatPanel.baseline, ChatPanel.engine_state)
 
@@ -41,7 +41,7 @@ class ChatPanel(VerticalScroll, can_focus=False):
     def watch_live(self, live: LiveFigures) -> None:
         """Draw the speeds."""
         if self.is_mounted:
-            self._title()
+            self._show_title()
             chart = self.query_one(LineChart)
             chart.x_range = (0.0, max(1.0, live.speed[-1][0])) if live.speed else None
             chart.series = (Series("decode", _shown(live.speed)),)
@@ -49,14 +49,19 @@ class ChatPanel(VerticalScroll, can_focus=False):
     def watch_baseline(self, baseline: Baseline | None) -> None:
         """Draw the baseline."""
         if self.is_mounted:
-            self._title()
+            self._show_title()
             self.query_one(LineChart).baseline = None if baseline is None else speed_value(baseline.decode_tps)
 
-    def _title(self) -> None:
-        text = f"{speed_text(self.live.now_tps)} now"
-        if self.baseline is not None:
-            text += f"   ╌╌ off {rate_text(self.baseline.decode_tps)}"
-        self.query_one(".chart-title", Static).update(text, layout=False)
+    @property
+    def _title(self) -> str:
+        """What is drawn. What it is just now stands in the line below the transcript, however narrow the screen is."""
+        off = "" if self.baseline is None else f"   ╌╌ off {rate_text(self.baseline.decode_tps)}"
+        return f"decode, {speed_unit()}{off}"
+
+    def _show_title(self) -> None:
+        title = self.query_one(".chart-title", Static)
+        if title.content != self._title:
+            title.update(self._title, layout=False)
 
 
 def _shown(speeds: tuple[Point, ...]) -> tuple[Point, ...]:

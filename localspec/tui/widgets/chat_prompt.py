@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.widgets import TextArea
 
 from localspec.session.plain_text import printable
+from localspec.tui.keyed import keyed, keys_of
+from localspec.tui.plain import plain_line
 
 MAX_HISTORY = 200
 
 MAX_CHARACTERS = 200_000
 """In the prompt: a line much longer is wrapped anew for a second at each key."""
-
-_NEW_LINE = frozenset({"ctrl+j", "shift+enter", "alt+enter"})
-
 
 _OF_THE_SCREEN = frozenset({"ctrl+e", "ctrl+k", "ctrl+y", "f6", "f7", "pageup", "pagedown"})
 """Keys of a text area that the chat uses for something else."""
@@ -33,6 +33,12 @@ def _own_bindings() -> list[BindingType]:
             if keys:
                 own.append(replace(binding, key=",".join(keys)))
     return own
+
+
+def _placeholder() -> Content:
+    return plain_line(
+        keyed("Ask something: {chat.send} sends, {chat.new_line} begins a line, up brings back earlier questions.")
+    )
 
 
 class ChatPrompt(TextArea, inherit_bindings=False):
@@ -70,13 +76,20 @@ class ChatPrompt(TextArea, inherit_bindings=False):
             soft_wrap=True,
             compact=False,
             highlight_cursor_line=False,
-            placeholder="Ask something. Enter sends, ctrl+j begins a line, up brings back earlier questions.",
+            placeholder=_placeholder(),
         )
         self._history: list[str] = []
         self._place = 0
         self._draft = ""
         self.is_sent = False
         """What is written is on its way, until whoever takes it says that it is not any more."""
+
+    def on_mount(self) -> None:
+        """Follow the keys."""
+        self.watch(self.app, "key_map", self._show_keys, init=False)
+
+    def _show_keys(self) -> None:
+        self.placeholder = _placeholder()
 
     def remember(self, question: str) -> None:
         """Take a question into the history."""
@@ -118,12 +131,12 @@ class ChatPrompt(TextArea, inherit_bindings=False):
             super().action_paste()
 
     async def _on_key(self, event: Key) -> None:
-        # The base class would insert a line break at enter before any binding is asked.
-        if event.key == "enter":
+        # The base class would insert a line break at enter before any binding is asked; so it does where enter is free.
+        if event.key in keys_of("chat.send"):
             event.stop()
             event.prevent_default()
             self.action_send()
-        elif event.key in _NEW_LINE:
+        elif event.key in keys_of("chat.new_line"):
             event.stop()
             event.prevent_default()
             self.action_new_line()

@@ -10,11 +10,12 @@ from textual.widgets import Button, Static
 
 from localspec.session.plain_text import one_line
 from localspec.tui.compare_choice import CompareChoice, arm_words, arms_of, extent_words, text_words
+from localspec.tui.keyed import keyed
 from localspec.tui.state import Workbench
 
 
 class ComparePlan(Vertical):
-    """Two lines. The letter before each part is its key."""
+    """Two lines. What stands before each part is its key."""
 
     DEFAULT_CSS = """
     ComparePlan {
@@ -71,20 +72,20 @@ class ComparePlan(Vertical):
             return
         left, right = arms_of(self.choice, self.workbench)
         has_prompt = bool(self.choice.prompt.strip())
-        self._label("text", "t", "Prompt:" if has_prompt else "Text:", text_words(self.choice))
-        self._label("extent", "e", "", extent_words(self.choice))
-        self._label("left", "a", "A:", arm_words(left))
-        self._label("right", "b", "B:", arm_words(right))
-        self._label("run", *(("esc", "", "■ Stop") if self.is_racing else ("r", "", "▶ Run")))
+        self._label("text", "{compare.text}", "Prompt:" if has_prompt else "Text:", text_words(self.choice))
+        self._label("extent", "{compare.extent}", "", extent_words(self.choice))
+        self._label("left", "{compare.left}", "A:", arm_words(left))
+        self._label("right", "{compare.right}", "B:", arm_words(right))
+        self._label("run", *(("{compare.stop}", "", "■ Stop") if self.is_racing else ("{compare.run}", "", "▶ Run")))
         for name in ("text", "extent", "left", "right"):
             self.query_one(f"#compare-{name}", Button).disabled = self.is_racing
 
     def on_mount(self) -> None:
-        """Fill the buttons."""
-        self._show()
+        """Fill the buttons, now and when other keys are in force."""
+        self.watch(self.app, "key_map", self._show)
 
     def _label(self, name: str, key: str, head: str, words: str) -> None:
-        parts: list[tuple[str, str]] = [(f" {key} ", "dim")]
+        parts: list[tuple[str, str]] = [(f" {one_line(keyed(key))} ", "dim")]
         if head:
             parts.append((f"{head} ", "bold"))
         parts.append((f"{one_line(words)} ", ""))

@@ -9,6 +9,7 @@ from textual.widget import Widget
 from localspec.session.figures import bytes_text
 from localspec.session.plain_text import one_line
 from localspec.tui.hub_browsing import BADGES, Browsing, OfferRow, PlannedFetch
+from localspec.tui.keyed import keyed
 
 START = "Type a family and a size, such as qwen3 4b, and press Enter. Nothing is asked before that."
 
@@ -97,5 +98,6 @@ def _planned(planned: PlannedFetch) -> list[Content]:
     if plan.remark:
         lines.append(Content.styled(one_line(plan.remark), "dim"))
     lines += [Content.styled(one_line(f"note: {note}"), "dim") for note in planned.notes]
-    both = "Enter fetches both, o only the target, Esc neither." if plan.draft is not None else ""
-    return [Content.styled(both or "Enter fetches it, Esc does not.", "bold"), *lines]
+    both = "Enter fetches both, {hub.target} only the target, {hub.back} neither."
+    words = keyed(both if plan.draft is not None else "Enter fetches it, {hub.back} does not.")
+    return [Content.styled(words, "bold"), *lines]

@@ -12,9 +12,10 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from localspec.session.figures import DASH, bytes_text, duration_text
+from localspec.session.figures import DASH, bytes_text, duration_text, percent_text
 from localspec.session.plain_text import one_line
 from localspec.tui.download_queue import Transfer, TransferStatus
+from localspec.tui.keyed import keyed
 
 if TYPE_CHECKING:
     from localspec.catalog.hub.partials import Partial
@@ -153,7 +154,7 @@ def _partial(item: Partial) -> Content:
         text = f"{bytes_text(item.have_bytes)}; of what is not known"
     else:
         text = f"{_bar(item.have_bytes, item.size_bytes)}  {_share(item.have_bytes, item.size_bytes)}  "
-        text += "p goes on with it"
+        text += keyed("{downloads.pause} goes on with it")
     return Content("\n").join([head, Content(text)])
 
 
@@ -167,4 +168,4 @@ def _share(done: int, total: int) -> str:
 def _bar(done: int, total: int) -> str:
     fraction = min(1.0, done / total) if total else 0.0
     filled = round(fraction * _BAR_WIDTH)
-    return f"{'━' * filled}{'╌' * (_BAR_WIDTH - filled)} {fraction:4.0%}"
+    return f"{'━' * filled}{'╌' * (_BAR_WIDTH - filled)} {percent_text(fraction):>5}"

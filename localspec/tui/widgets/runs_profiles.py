@@ -15,9 +15,16 @@ from textual.widgets import DataTable, Static
 
 from localspec.session.figures import DASH
 from localspec.session.plain_text import one_line
+from localspec.tui.keyed import keyed
+from localspec.tui.plain import plain_line
 from localspec.tui.runs.archive import KeptProfile
 from localspec.tui.runs.rows import cut
 from localspec.tui.widgets.fact_list import Fact, FactList
+
+_NONE = (
+    "No profiles yet. A profile keeps the models, the method and the settings of a run under a name: "
+    "press {runs.save} on a run."
+)
 
 
 class RunsProfiles(Vertical):
@@ -48,17 +55,15 @@ class RunsProfiles(Vertical):
         yield table
         with VerticalScroll(id="profile-details", classes="panel"):
             yield FactList()
-        yield Static(
-            "No profiles yet. A profile keeps the models, the method and the settings of a run under a name: "
-            "press s on a run.",
-            classes="empty",
-            id="no-profiles",
-            markup=False,
-        )
+        yield Static("", classes="empty", id="no-profiles", markup=False)
 
     def on_mount(self) -> None:
-        """Show that there is nothing yet."""
+        """Show that there is nothing yet, and how there will be."""
         self.watch_profiles()
+        self.watch(self.app, "key_map", self._show_keys)
+
+    def _show_keys(self) -> None:
+        self.query_one("#no-profiles", Static).update(plain_line(keyed(_NONE)))
 
     @property
     def table(self) -> DataTable[Text]:

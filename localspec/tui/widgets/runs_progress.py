@@ -8,6 +8,7 @@ from textual.widget import Widget
 
 from localspec.session.figures import percent_text
 from localspec.session.plain_text import one_line
+from localspec.tui.keyed import keyed
 from localspec.tui.plain import MUTED
 from localspec.tui.widgets.bar_rows import bar_text
 
@@ -27,7 +28,7 @@ class RunsProgress(Widget):
     fraction: reactive[float | None] = reactive(None)
     """How much of it is done; None where that is not known."""
     is_stoppable: reactive[bool] = reactive(False)
-    """Whether Esc ends it."""
+    """Whether a key ends it."""
 
     def watch_text(self, text: str) -> None:
         """Come and go."""
@@ -35,7 +36,7 @@ class RunsProgress(Widget):
 
     def render(self) -> Content:
         """Return the line."""
-        stop = ("  esc stops", MUTED) if self.is_stoppable else ""
+        stop = (keyed("  {runs.back} stops"), MUTED) if self.is_stoppable else ""
         bar: tuple[str, str] | str = ""
         if self.fraction is not None:
             bar = (f"{bar_text(self.fraction, _BAR):<{_BAR}} {percent_text(self.fraction):>5}  ", "$primary")

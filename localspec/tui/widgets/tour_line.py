@@ -6,22 +6,28 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from localspec.tui.keyed import keyed
 from localspec.tui.state import EngineState
 
 _WORDS = {
     "chat": (
-        "Enter asks what was asked when this was recorded",
+        "{chat.send} asks what was asked when this was recorded",
         "recorded, too: each round, each figure, and the pace of it",
-        "ctrl+t: where each token came from; Enter asks on. Then F5",
+        "{chat.xray}: where each token came from; {chat.send} asks on. Then {mode.compare}",
     ),
     "compare": (
-        "r races off against the draft: three pairs on two texts",
+        "{compare.run} races off against the draft: three pairs on two texts",
         "one arm at a time; the other's last run goes along as a ghost",
-        "the run is kept: F6. Or race n-grams: b, choose ngram, ctrl+s, r",
+        "the run is kept: {mode.runs}. Or race n-grams: {compare.right}, choose ngram, {compare.dialog.accept}, "
+        "{compare.run}",
     ),
-    "runs": ("every round of it is kept; p writes a report. Then F3", "", ""),
-    "fit": ("left and right change the context, and the plan follows. Then F2", "", ""),
-    "models": ("what may draft for what, and why. F1 lists the keys, ctrl+q leaves", "", ""),
+    "runs": ("every round of it is kept; {runs.report} writes a report. Then {mode.fit}", "", ""),
+    "fit": (
+        "{fit.context.less} and {fit.context.more} change the context, and the plan follows. Then {mode.models}",
+        "",
+        "",
+    ),
+    "models": ("what may draft for what, and why. {app.help} lists the keys, {app.quit} leaves", "", ""),
 }
 """Of each screen: to begin with, while the engine is at work, and afterwards."""
 
@@ -60,4 +66,4 @@ def tour_words(mode: str, is_busy: bool, has_worked: bool) -> str:
     before, meanwhile, afterwards = _WORDS.get(mode, ("", "", ""))
     if is_busy and meanwhile:
         return meanwhile
-    return afterwards if has_worked and afterwards else before
+    return keyed(afterwards if has_worked and afterwards else before)
