@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from markdown_it import MarkdownIt
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -12,12 +11,8 @@ from localspec.metrics.thinking import Split
 from localspec.session.plain_text import printable
 from localspec.tui.markdown_blocks import last_block_at
 from localspec.tui.plain import plain, plain_line
+from localspec.tui.widgets.chat_markdown import ChatMarkdown
 from localspec.tui.widgets.chat_tail import ChatTail
-
-
-def _parser() -> MarkdownIt:
-    # Left to the parser, HTML in an answer would not be shown at all.
-    return MarkdownIt("gfm-like").disable(["html_block", "html_inline"])
 
 
 class ChatAnswer(Vertical):
@@ -48,7 +43,7 @@ class ChatAnswer(Vertical):
         """Yield the parts."""
         with Collapsible(title="thinking", collapsed=True, classes="-none"):
             yield Static("", markup=False, classes="thinking")
-        yield Markdown(open_links=False, parser_factory=_parser)
+        yield ChatMarkdown()
         yield ChatTail()
         yield Static("", markup=False, classes="figures -none")
 
