@@ -9,12 +9,12 @@ from localspec.tui.runs.details import Figures
 
 
 @dataclass(frozen=True, slots=True)
-class NeedLine:
-    """The acceptance from which drafts of one cost pay, by their length."""
+class ProbeLine:
+    """A line of a picture."""
 
     name: str
     points: tuple[Point, ...]
-    """Tokens of a draft, and the acceptance; None where no draft pays."""
+    """Tokens, and what belongs to so many; None where nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,14 @@ class ProbeSnapshot:
 
     doing: str = ""
     fraction: float = 0.0
-    cost: tuple[Point, ...] = ()
-    """Tokens of a step, and its time / that of a step of one token."""
-    needed: tuple[NeedLine, ...] = ()
+    cost: tuple[ProbeLine, ...] = ()
+    """For each depth: tokens of a step, and its time / that of a step of one token."""
+    needed: tuple[ProbeLine, ...] = ()
+    """For each depth and cost of a draft: its tokens, and the acceptance from which it pays."""
     verdict: str = ""
     facts: str = ""
     table: Figures = field(default_factory=lambda: Figures((), ()))
-    """A row for each cost of a draft."""
+    """A row for each cost of a draft, for one depth after the other."""
     notes: tuple[str, ...] = ()
     """Texts in them may come from files; likewise above."""
     is_done: bool = False
