@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from localspec.session.figures import percent_text
 from localspec.session.text_shape import (
     borrowed_share,
     code_share,
@@ -106,7 +107,7 @@ class Classified:
 
     kind: Kind
     why: str
-    """A phrase for people, such as `82% of the answer stands in the prompt`; it quotes a few words of the question."""
+    """A phrase for people, such as `82 % of the answer stands in the prompt`; it quotes a few words of the question."""
     copied: float | None = None
     """Share of the answer that stands in the prompt, from 0 to 1; None without an answer to judge by."""
 
@@ -128,17 +129,19 @@ def classify(question: str, answer: str = "", earlier: str = "") -> Classified:
 def _of_answer(question: str, answer: str, earlier: str) -> Classified:
     source = f"{earlier}\n{question}"
     copied = copied_share(source, answer)
-    share = f"{copied:.0%} of the answer stands in the prompt"
+    share = f"{percent_text(copied)} of the answer stands in the prompt"
     if is_structured(answer):
         borrowed = borrowed_share(source, answer)
         if borrowed >= MOSTLY_BORROWED and num_words(source) >= LEAST_MATERIAL // 2:
-            return Classified("extract", f"a table or JSON with {borrowed:.0%} of its words from the prompt", copied)
-        return Classified("code", f"a table or JSON with {borrowed:.0%} of its words from the prompt", copied)
+            return Classified(
+                "extract", f"a table or JSON with {percent_text(borrowed)} of its words from the prompt", copied
+            )
+        return Classified("code", f"a table or JSON with {percent_text(borrowed)} of its words from the prompt", copied)
     code = code_share(answer)
     word = _first_word(question)
     if code >= MOSTLY_CODE or (code >= PARTLY_CODE and word[0] in ("code", "edit")):
         kind: Kind = "edit" if copied >= COPIED_CODE and has_code(source) else "code"
-        return Classified(kind, f"{code:.0%} of the lines are code, and {share}", copied)
+        return Classified(kind, f"{percent_text(code)} of the lines are code, and {share}", copied)
     if copied >= MOSTLY_COPIED:
         return Classified("edit" if word[0] == "edit" else "quote", share, copied)
     if copied >= PARTLY_COPIED:

@@ -31,6 +31,7 @@ from localspec.tui.widgets.models_drafts import ModelsDrafts, candidate_content
 from localspec.tui.widgets.models_table import ModelsTable
 from tests.candidate_kit import engine, entry, facts
 from tests.scripted_engine import ScriptedEngine
+from tests.tui.looking import notices
 from tests.tui.waiting import quiet, until
 
 pytestmark = pytest.mark.slow
@@ -97,10 +98,6 @@ def go_to(screen: ModelsScreen, name: str) -> None:
     table.move_cursor(row=table.get_row_index(name))
 
 
-def toasts(app: LocalspecApp) -> str:
-    return " ".join(note.message for note in app._notifications)
-
-
 async def test_the_table_lists_what_is_here(make_app: Made, models: Path) -> None:
     async with make_app().run_test(size=(160, 40)) as pilot:
         screen = await settled(pilot)
@@ -164,7 +161,7 @@ async def test_no_pair_is_refused_with_its_reason_and_D_insists(make_app: Made, 
         await pilot.press("d")
         await quiet(pilot)
         assert app.workbench.draft is None
-        assert "cannot draft for" in toasts(app) and "[/b] in the draft" in toasts(app)
+        assert "cannot draft for" in notices(app) and "[/b] in the draft" in notices(app)
         await pilot.press("D")
         await quiet(pilot)
         assert app.workbench.draft is not None and app.workbench.draft.name == EVIL
@@ -179,7 +176,7 @@ async def test_a_new_target_lets_go_a_draft_that_is_no_pair_with_it(make_app: Ma
         await pilot.press("t")
         await quiet(pilot)
         assert app.workbench.target is not None and app.workbench.draft is None
-        assert "is let go" in toasts(app)
+        assert "is let go" in notices(app)
 
 
 async def test_a_draft_without_a_target_says_what_to_do(make_app: Made, models: Path) -> None:
@@ -188,7 +185,7 @@ async def test_a_draft_without_a_target_says_what_to_do(make_app: Made, models: 
         await settled(pilot)
         await pilot.press("d")
         await quiet(pilot)
-        assert app.workbench.draft is None and "Choose one with t" in toasts(app)
+        assert app.workbench.draft is None and "Choose one with t" in notices(app)
 
 
 async def test_a_draft_on_a_slower_device_than_the_target_is_warned_of(
@@ -210,7 +207,7 @@ async def test_a_draft_on_a_slower_device_than_the_target_is_warned_of(
         await pilot.press("d")
         await quiet(pilot)
         assert asked[-1][1:] == (target.path, models / f"{SMALL}.gguf", ContextSettings(), app.workbench.draft_context)
-        assert "The draft would run on the processor." in toasts(app)
+        assert "The draft would run on the processor." in notices(app)
         await pilot.press("d")
         await quiet(pilot)
         assert len(asked) == 1, "without a draft there is nothing to ask"
@@ -242,7 +239,7 @@ async def test_the_hub_out_of_reach_says_so_and_local_candidates_stay(make_app: 
         await settled(pilot, drafts=True)
         await pilot.press("p")
         await quiet(pilot)
-        assert "There is no network." in toasts(app)
+        assert "There is no network." in notices(app)
         assert [one.label for one in screen.drafts.candidates if one.source == "local"]
         await pilot.press("h", *"qwen3", "enter")
         await until(pilot, lambda: isinstance(app.screen, HubScreen) and app.screen.browsing.failure)
@@ -322,7 +319,7 @@ async def test_a_missing_demo_says_why(make_app: Made, folder: Path, monkeypatch
         screen = await settled(pilot)
         await pilot.press("g")
         await quiet(pilot)
-        assert "[/] is not installed" in toasts(app) and not screen.activity
+        assert "[/] is not installed" in notices(app) and not screen.activity
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[:12])
@@ -393,10 +390,10 @@ async def test_downloads_show_bar_speed_and_time_to_go_for_each_file(make_app: M
         downloads = screen.query_one(ModelsDownloads)
         head, total, *each = str(downloads.get_option_at_index(1).prompt).splitlines()
         assert head.endswith("a/b:Q4_K_M")
-        for words in (" 62%", "5.0 of 8.0 GiB", "10 MiB/s", "10 min left", "file 2 of 2"):
+        for words in (" 62 %", "5.0 of 8.0 GiB", "10 MiB/s", "10 min left", "file 2 of 2"):
             assert words in total
         assert [line.split("  ")[-1] for line in each] == ["part 1 of 2", "part 2 of 2"]
-        assert "100%" in each[0] and " 25%" in each[1]
+        assert "100 %" in each[0] and " 25 %" in each[1]
         assert downloads.highlighted == 1, "the one that moves is in view"
         assert "1 of 2 here" in str(screen.query_one("#downloads-panel").border_subtitle)
         height = downloads.size.height

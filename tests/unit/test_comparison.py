@@ -379,11 +379,11 @@ def test_interpolation_is_exact_for_a_steady_factor() -> None:
 def test_drift_is_noted_when_it_is_large() -> None:
     assert drift_note([100.0, 80.0, 95.0]) == ""
     assert drift_note([100.0]) == ""
-    assert "20% slower" in drift_note([100.0, 80.0])
-    assert "25% faster" in drift_note([100.0, 125.0])
+    assert "20 % slower" in drift_note([100.0, 80.0])
+    assert "25 % faster" in drift_note([100.0, 125.0])
 
 
-@pytest.mark.parametrize(("last", "said"), [(210.0, "110% faster"), (45.0, "55% slower")])
+@pytest.mark.parametrize(("last", "said"), [(210.0, "110 % faster"), (45.0, "55 % slower")])
 def test_a_drift_over_the_factor_two_makes_the_figures_unusable(last: float, said: str) -> None:
     note = drift_note([100.0, 80.0, last])
     assert said in note and "unusable" in note

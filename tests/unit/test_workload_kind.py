@@ -114,7 +114,7 @@ def test_an_answer_copies_from_earlier_turns_too() -> None:
     again = classify("Again, please", REPORT, earlier=REPORT)
     assert again.kind == "quote"
     assert again.copied == 1.0
-    assert again.why == "100% of the answer stands in the prompt"
+    assert again.why == "100 % of the answer stands in the prompt"
 
 
 def test_a_short_answer_says_nothing_of_its_kind() -> None:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from localspec.session.reporting.canvas import sheet, spread
+from localspec.session.reporting.figures import share as percent
 from localspec.session.reporting.palette import GRID, INK, MUTED, PAPER, ArmColour
 from localspec.session.reporting.series import AcceptedLengths, PositionAcceptance, VerifyPoint
 
@@ -30,7 +31,7 @@ def acceptance_chart(
     for plot, heading, lines in ways:
         plot.set_title(heading, loc="left", size=9.0, color=INK.light, pad=7.0)
         plot.set_ylim(0.0, 1.03)
-        plot.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        plot.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
         plot.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0])
         _count_axis(plot, 1, max(longest, 2))
         plot.set_xlabel("position in the draft")
@@ -107,10 +108,10 @@ def length_chart(
         if longest <= 9 and len(found) <= 3:
             for length, share in enumerate(shares):
                 if share:
-                    label = f"{share:.0%}" if share >= 0.005 else "<1%"
+                    label = percent(share) if share >= 0.005 else "<1 %"
                     plot.text(length, share + top * 0.02, label, ha="center", va="bottom", size=7.5, color=MUTED.light)
         plot.set_ylim(0.0, top * 1.13)
-        plot.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        plot.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
         plot.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
         if index:
             plot.tick_params(labelleft=False)

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from localspec.session.figures import percent_text
 from localspec.session.plain_text import one_line
 from localspec.tui.widgets.chat_figures import bar
 
@@ -53,7 +54,7 @@ class ChatActivity(Widget):
         key = f"   {key}" if key and activity.text else key
         shown_bar = "" if activity.fraction is None else f" {bar(activity.fraction, _BAR_WIDTH)}"
         if activity.fraction is not None:
-            shown_bar += f" {100 * min(1.0, max(0.0, activity.fraction)):.0f} %"
+            shown_bar += f" {percent_text(min(1.0, max(0.0, activity.fraction)))}"
         room = max(1, width - len(key) - len(shown_bar) - len(mark))
         text = Content(one_line(activity.text)).truncate(room, ellipsis=True)
         text_style = style if activity.kind == "failure" else ""

@@ -41,7 +41,7 @@ class CompareStanding(Widget):
         if race.lead is not None:
             parts.append((lead_words(race.lead), "bold"))
         for name, speedup in race.speedups:
-            width = "" if speedup.half_width is None else f" \N{PLUS-MINUS SIGN}{100 * speedup.half_width:.0f} %"
+            width = "" if speedup.half_width is None else f" \N{PLUS-MINUS SIGN}{percent_text(speedup.half_width)}"
             pairs = f"{speedup.pairs} pair{'s' if speedup.pairs > 1 else ''}"
             parts.append((f"{one_line(name)} {number_text(speedup.median)}x{width} after {pairs}", "$text-muted"))
         spaced = [piece for part in parts for piece in (("   ", ""), part)][1:]
