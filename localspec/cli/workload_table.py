@@ -142,7 +142,7 @@ def _same_text(arm: Record) -> str:
 _ROWS: tuple[tuple[str, Callable[[Record], str]], ...] = (
     ("speedup", _speedup),
     ("acceptance", lambda arm: percent_text(arm.get("acceptance_rate"))),
-    ("tau (tokens/round)", lambda arm: number_text(arm.get("mean_accepted_length"))),
+    ("tau (tokens a round)", lambda arm: number_text(arm.get("mean_accepted_length"))),
     ("TTFT (ms)", lambda arm: milliseconds_number(arm.get("ttft_s"))),
     ("TPOT p50 / p95 (ms)", _percentiles),
     ("saved passes", _saved),

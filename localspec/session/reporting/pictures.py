@@ -204,7 +204,9 @@ def _lengths(workload: Record, label: str, colours: Mapping[str, ArmColour]) -> 
     if not found:
         return _absent("accepted-lengths", "Tokens accepted in a round", "No draft token was checked.")
     title = findings.length_finding(label, found)
-    subtitle = "How many drafted tokens a round accepted; the target adds one of its own to each."
+    subtitle = (
+        "How many drafted tokens a round accepted. With the target's own one that is tau tokens a round on average."
+    )
     rows = tuple(
         (arm.arm, str(length), count(number), share(number / arm.num_rounds))
         for arm in found

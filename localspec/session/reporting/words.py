@@ -123,7 +123,7 @@ def overview(document: Record) -> tuple[OverviewLine, ...]:
 
 def arm_grid(workload: Record) -> NumberTable:
     """Return the arms of a workload with their main figures, the baseline first."""
-    headers = ("arm", "decode tokens per second", "speedup", "acceptance", "tokens a round", "first token", "same text")
+    headers = ("arm", "decode tokens per second", "speedup", "acceptance", "tau", "first token", "same text")
     rows = tuple(
         (
             name(arm, "name"),

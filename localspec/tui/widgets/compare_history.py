@@ -13,10 +13,10 @@ from localspec.tui.result_card import ResultCard
 
 
 class CompareHistory(OptionList):
-    """One line each."""
+    """A few words of each, broken where they are too long for a line."""
 
     DEFAULT_CSS = """
-    CompareHistory { background: transparent; text-wrap: nowrap; text-overflow: ellipsis; }
+    CompareHistory { background: transparent; }
     """
 
     def on_mount(self) -> None:

@@ -89,4 +89,4 @@ def _speculation(state: EngineState, width: int) -> tuple[str, str]:
 
 def _for(state: EngineState) -> str:
     """Return for which kind of text tokens are drafted as they are, where a profile has a setting for each."""
-    return f" for {state.kind}" if state.kind else ""
+    return f" for {one_line(state.kind)}" if state.kind else ""
