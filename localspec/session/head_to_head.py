@@ -1,6 +1,9 @@
-"""Two arms that both draft, against each other."""
+"""Two arms that both draft, against each other, and one against the best of several."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 
@@ -23,6 +26,41 @@ def head_to_head(left: ArmResult, right: ArmResult, bootstrap_seed: int = 1) -> 
         if trial.pair in partners
     ]
     return compare_rates(pairs, np.random.default_rng(bootstrap_seed))
+
+
+def against_the_best(
+    baseline: ArmResult, fixed: Sequence[ArmResult], arm: ArmResult, bootstrap_seed: int = 1
+) -> Estimate | None:
+    """Return how many times as fast an arm was as the best of several, where each pair's best is known from the others.
+
+    Whichever came out best over all pairs was lucky in them too, the more the more were tried. So in each pair the arm
+    is held against the one whose median speedup over all other pairs is highest, the baseline if that is below 1.
+
+    Args:
+        baseline: what speedups are relative to.
+        fixed: the others to choose from.
+        arm: to be compared.
+        bootstrap_seed: of the interval.
+
+    Returns:
+        The median of the pairs' ratios with its interval; None with fewer than two whole pairs.
+    """
+    off = _rates(baseline)
+    rates = {result.arm.name: _rates(result) for result in fixed}
+    own = _rates(arm)
+    pairs: list[PairedRate] = []
+    for pair in sorted(own.keys() & off.keys()):
+        best, most = off[pair], 1.0
+        for others in rates.values():
+            ratios = [others[one] / off[one] for one in others.keys() & off.keys() if one != pair]
+            if pair in others and ratios and (speedup := median(ratios)) > most:
+                best, most = others[pair], speedup
+        pairs.append(PairedRate(best, own[pair]))
+    return compare_rates(pairs, np.random.default_rng(bootstrap_seed)) if len(pairs) > 1 else None
+
+
+def _rates(result: ArmResult) -> dict[int, float]:
+    return {trial.pair: trial.decode_tps for trial in result.trials if trial.decode_tps}
 
 
 def head_to_head_sentence(left: ArmResult, right: ArmResult) -> str:

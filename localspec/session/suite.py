@@ -1,8 +1,9 @@
 """Is `auto` as good as the best fixed setting for each text? Measured over all of them.
 
 First every fixed setting runs on every workload; then, in further pairs, only the fastest ones of each workload beside
-`auto` and none at all. The setting that came out best of many in the first pass was lucky in part, so what it is worth
-is taken from the second. Answers are all equally long, and `auto` begins each of them cold.
+`auto` and none at all. The setting that came out best of many was lucky in part: so what it is worth is taken from the
+second pass, and there `auto` is held in each pair against the setting that was best in the other pairs. Answers are
+all equally long, and `auto` begins each of them cold.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from localspec.hardware.throttling import ClockReading
 from localspec.methods import Method
 from localspec.session.arms import Arm, arms_from_settings, prompt_cases
 from localspec.session.comparison import ComparisonProgress, run_comparison
-from localspec.session.head_to_head import head_to_head
+from localspec.session.head_to_head import against_the_best
 from localspec.session.measurement import Measurement, MeasurementPlan, MeasurementProgress, OnProgress
 from localspec.session.outcome import ArmResult, ComparisonFailed, ComparisonInterrupted, ComparisonResult
 from localspec.session.suite_result import SuiteResult, SuiteRow, SwitchRow, best_single
@@ -263,15 +264,17 @@ class _Suite:
             auto=auto.speedup,
             best=best.arm.name,
             best_speedup=best.speedup,
-            auto_of_best=auto.speedup if best.arm.is_baseline else head_to_head(best, auto),
+            auto_of_best=against_the_best(final.baseline, self._fixed_of(final), auto),
             single_speedup=None if single is None or single.speedup is None else single.speedup.median,
         )
 
     def _best(self, final: ComparisonResult) -> ArmResult:
         """Return the fastest of the fixed settings, the baseline if none is faster."""
-        fixed = [arm for arm in final.speculative if arm.arm.name != self._auto.name and arm.speedup is not None]
-        best = max(fixed, key=_median_speedup, default=final.baseline)
+        best = max(self._fixed_of(final), key=_median_speedup, default=final.baseline)
         return best if _median_speedup(best) > 1.0 else final.baseline
+
+    def _fixed_of(self, final: ComparisonResult) -> list[ArmResult]:
+        return [arm for arm in final.speculative if arm.arm.name != self._auto.name and arm.speedup is not None]
 
     def _is_late(self, what: str) -> bool:
         budget_s = self._suite.budget_s

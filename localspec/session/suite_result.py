@@ -37,7 +37,8 @@ class SuiteRow:
     best_speedup: Estimate | None = None
     """None where that is `off`."""
     auto_of_best: Estimate | None = None
-    """Speed of auto / that of the best fixed setting, paired."""
+    """Speed of auto / that of the best fixed setting, in each pair the one that was best in the others; None with
+    fewer than two pairs."""
     single_speedup: float | None = None
     """Of the setting that is best over all workloads."""
 
