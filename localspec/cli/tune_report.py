@@ -6,6 +6,7 @@ from rich.console import Console
 
 from localspec.cli.advice import command_line
 from localspec.cli.screen import DASH, Report, print_table, say, table
+from localspec.session.comparison import ComparisonProgress
 from localspec.session.plain_text import one_line
 from localspec.session.tuning.reporter import OnProgress
 from localspec.session.tuning.space import setting_name
@@ -26,8 +27,7 @@ def progress_printer(report: Report, plan: TuningPlan) -> OnProgress:
         head = f"{names.index(told.stage) + 1}/{len(names)} {stage_text(told.stage)}"
         detail = told.what
         if told.measurement is not None and told.measurement.comparison is not None:
-            comparison = told.measurement.comparison
-            detail = f"pair {comparison.pair + 1} of {comparison.num_pairs}"
+            detail = _confirming(told.measurement.comparison)
         figure = ""
         if told.best is not None and told.best.ratio is not None:
             name = setting_name(told.best.setting, plan.drafts)
@@ -35,6 +35,15 @@ def progress_printer(report: Report, plan: TuningPlan) -> OnProgress:
         report(f"{head}: {detail}" if detail else head, share, figure)
 
     return on_progress
+
+
+def _confirming(told: ComparisonProgress) -> str:
+    what = {
+        "warm_up": "warm-up",
+        "trial": f"pair {told.pair + 1} of {told.num_pairs}",
+        "replay": f"why the texts of pair {told.pair + 1} differ",
+    }
+    return f"{told.workload_name}, {what[told.phase]}"
 
 
 def show_result(result: TuningResult, console: Console, profile: str = "") -> None:

@@ -17,7 +17,7 @@ from localspec.hardware.host import PowerSource
 from localspec.hardware.throttling import ClockReading
 from localspec.session.measurement import measurement_record
 from localspec.session.tuning.budget import CONFIRM_PAIRS, parse_budget
-from localspec.session.tuning.confirmation import confirmation_marks
+from localspec.session.tuning.confirmation import UNFINISHED, UNRELIABLE, confirmation_marks
 from localspec.session.tuning.record import tuning_record
 from localspec.session.tuning.values import Stage, TuningPlan, TuningProgress, TuningResult
 from localspec.session.tuning.words import result_sentences
@@ -369,3 +369,61 @@ async def test_threads_of_the_draft_help_drafting_and_are_no_gain_of_off(tmp_pat
         if is_said:
             assert result.measurements[0].plan.draft_context is not None
             assert result.measurements[0].plan.draft_context.n_threads == 2
+
+
+def slowing(engine: SpeedyEngine, factor: float) -> Callable[[TuningProgress], None]:
+    """Return a watcher that makes the machine slower once something is confirmed."""
+
+    def watch(told: TuningProgress) -> None:
+        if told.stage == "confirm" and engine.step_s < 0.01 * factor:
+            engine.step_s = 0.01 * factor
+
+    return watch
+
+
+async def test_a_confirmation_on_a_machine_that_became_slow_ends_all_the_same(tmp_path: Path) -> None:
+    engine = engine_of(peaked, noise=0.01)
+    plan = plan_of(tmp_path, workloads=(workload("copy"), workload("open")), budget_s=100.0)
+    result = await tuned(engine, plan, slowing(engine, 5.0))
+    assert result.elapsed_s < 1.4 * plan.budget_s and not result.is_interrupted
+    assert any("slower than in the search" in note for note in result.notes)
+    # A pair on the second text decides nothing.
+    assert result.winner is None and result.is_unsettled and not result.is_conclusive
+    first, *others = result_sentences(result)
+    assert first.startswith("Nothing is settled: too few pairs were run.")
+    assert any("which settles nothing" in sentence for sentence in others)
+    assert not any("Leave drafts off" in sentence for sentence in (first, *others))
+    assert tuning_record(result)["conclusive"] is False
+
+
+async def test_one_text_alone_settles_nothing_for_two(tmp_path: Path) -> None:
+    engine = engine_of(peaked, noise=0.01)
+    plan = plan_of(tmp_path, workloads=(workload("copy"), workload("open")), budget_s=100.0)
+    result = await tuned(engine, plan, slowing(engine, 8.0))
+    assert {one.reason for one in result.confirmed} == {UNFINISHED} and result.winner is None
+    first = result_sentences(result)[0]
+    assert first.startswith("Nothing is settled: the time was over before it had run on all texts.")
+
+
+async def test_fewer_pairs_settle_it_where_the_gain_is_clear(tmp_path: Path) -> None:
+    engine = engine_of(peaked, noise=0.01)
+    result = await tuned(engine, plan_of(tmp_path, budget_s=60.0), slowing(engine, 5.0))
+    assert result.elapsed_s < 1.4 * 60.0
+    assert result.winner is not None and result.winner.speedup is not None
+    assert result.winner.speedup.pairs >= 3 and any("slower than in the search" in note for note in result.notes)
+
+
+async def test_figures_that_cannot_be_relied_on_settle_nothing(tmp_path: Path) -> None:
+    engine = engine_of(peaked, noise=0.01)
+    begun = len(engine.requests)
+
+    def watch(told: TuningProgress) -> None:
+        nonlocal begun
+        if told.stage == "confirm":
+            begun += 1
+            engine.step_s = 0.01 * (1.0 + begun / 30)
+
+    result = await tuned(engine, plan_of(tmp_path, budget_s=600.0), watch)
+    assert result.confirmed and all(one.reason == UNRELIABLE for one in result.confirmed)
+    assert result_sentences(result)[0].startswith("Nothing is settled: the baseline changed too much")
+    assert result.is_unsettled and not result.is_conclusive

@@ -112,7 +112,7 @@ async def screen(
             changes[knob] = name
     notes = []
     if changes:
-        again = await run.attempt("as given", contexts)
+        again = await run.attempt("as given, again", contexts)
         is_of_draft = changes.keys() == {"draft_threads"}
         if again is not None and not _is_faster(reference, again, is_of_draft):
             notes.append("What seemed a faster way of loading was not so when tried again; it stays as given.")

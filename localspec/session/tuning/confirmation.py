@@ -31,6 +31,10 @@ LEAST_GAIN: Final = 0.02
 SEED_STEP: Final = 1000
 """Added to the seed where the confirmation has to use the search's prompts."""
 
+UNRELIABLE: Final = "the baseline changed too much for any figure to be relied on"
+UNFINISHED: Final = "the time was over before it had run on all texts"
+"""Reasons that say nothing of a setting itself."""
+
 
 def split_prompts(workload: Workload) -> tuple[Workload, Workload]:
     """Return a workload with every other prompt, for the search, and one with the rest, for the confirmation.
@@ -85,22 +89,27 @@ def _reaches(one: Confirmed, best: Confirmed) -> bool:
 def _evaluate(measurement: Measurement, setting: WarmSetting, name: str) -> Confirmed:
     found = [(result, _arm(result, name)) for result in measurement.results]
     speedup = _speedup([(result, arm) for result, arm in found if arm is not None])
+    reason = next((reason for result, arm in found if (reason := _reason(result, arm))), "")
+    if not reason and len(found) < len(measurement.plan.workloads):
+        reason = UNFINISHED
+    verdict = None if speedup is None else judge(speedup)
     return Confirmed(
         setting=setting,
         arm=name,
         speedup=speedup,
-        verdict=None if speedup is None else judge(speedup),
+        verdict=verdict,
         by_workload=tuple((result.workload_name, None if arm is None else arm.speedup) for result, arm in found),
-        reason=next((reason for result, arm in found if (reason := _reason(result, arm))), ""),
+        reason=reason,
+        is_unsettled=reason in (UNRELIABLE, UNFINISHED) or (not reason and verdict == "too_little_to_judge"),
     )
 
 
 def _reason(result: ComparisonResult, arm: ArmResult | None) -> str:
     if arm is None or not arm.has_run:
-        return "it could not run" if arm is None else arm.reason
+        return UNFINISHED if result.is_interrupted else "it could not run" if arm is None else arm.reason
     if arm.same_text is not None and arm.same_text.kind == "error":
         return f"its text differs from the baseline's, and that is an error: {arm.same_text.reason}".rstrip(": ")
-    return "" if is_reliable(result) else "the baseline changed too much for any figure to be relied on"
+    return "" if is_reliable(result) else UNRELIABLE
 
 
 def _arm(result: ComparisonResult, name: str) -> ArmResult | None:

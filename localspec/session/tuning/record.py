@@ -31,6 +31,7 @@ def tuning_record(result: TuningResult, run_id: int | None = None, profile: str 
         "budget_s": plan.budget_s,
         "elapsed_s": result.elapsed_s,
         "interrupted": result.is_interrupted,
+        "conclusive": result.is_conclusive,
         "failure": None if result.failure is None else result.failure.message,
         "on_battery": result.on_battery,
         "confirmation_marks": list(confirmation_marks(result)),
@@ -76,6 +77,7 @@ def _confirmed(one: Confirmed) -> Record:
         "verdict": one.verdict,
         "by_workload": {workload: estimate_record(speedup) for workload, speedup in one.by_workload},
         "reason": one.reason,
+        "unsettled": one.is_unsettled,
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from localspec.engine.events import ModelsLoaded, StepsMeasured
+from localspec.engine.events import ModelsLoaded, RoundFinished, StepsMeasured
 from localspec.engine.interface import Engine, last_event
 from localspec.engine.requests import MeasureSteps
 from localspec.engine.values import ContextSettings, SpeculationSettings
@@ -25,7 +25,7 @@ from localspec.session.examination import Examination, examine
 from localspec.session.hashing import sha256_of
 from localspec.session.load_plan import LoadPlan, plan_load
 from localspec.session.loading import load_models, require_files
-from localspec.session.measurement import Measurement, MeasurementPlan, measure_loaded
+from localspec.session.measurement import Measurement, MeasurementPlan, MeasurementProgress, measure_loaded
 from localspec.session.tuning import budget, cold
 from localspec.session.tuning.conditions import cold_start_note, condition_notes
 from localspec.session.tuning.confirmation import SEED_STEP, arms_of, choose_winner, evaluate, split_prompts
@@ -44,6 +44,8 @@ WARM_UP_TOKENS: Final = 8
 _LEAST_STEPS_S: Final = 2.0
 """For timing the steps of one way of loading."""
 _MOST_STEPS_S: Final = 8.0
+_OVERTIME: Final = 0.25
+"""Of the budget: so much longer a confirmation may take than planned before it is cut short."""
 
 
 async def tune(
@@ -247,6 +249,8 @@ class _Tuning:
             if measurement.failure is not None:
                 raise measurement.failure
             self._confirmed += evaluate(measurement, group)
+            if self._is_overdue:
+                break
 
     def result(self, is_interrupted: bool, failure: LocalspecError | None, throttled: bool | None) -> TuningResult:
         """Return what is known by now."""
@@ -300,14 +304,36 @@ class _Tuning:
         memory = replace(self._memory, context=self._cold.context, draft_context=self._cold.draft_context)
         loaded = replace(loaded, draft=stand.draft_info)
         examination = self._readings.powered(self._examination)
+        task, is_late = asyncio.current_task(), False
+
+        def watch(progress: MeasurementProgress) -> None:
+            nonlocal is_late
+            self._report.confirming(progress)
+            told = progress.comparison
+            # A round is followed by more, so that this ends the run and nothing that comes after it.
+            is_under_way = told is not None and isinstance(told.event, RoundFinished)
+            if is_under_way and not is_late and task is not None and self._is_overdue:
+                is_late = True
+                task.cancel()
+
         measurement = await measure_loaded(
-            self._engine, wanted, examination, loaded, memory, self._report.confirming, self._readings.clock
+            self._engine, wanted, examination, loaded, memory, watch, self._readings.clock
         )
+        if is_late and task is not None and task.uncancel() == 0:
+            measurement = replace(measurement, is_interrupted=False)
+            self._notes.append(
+                "The machine was slower than in the search, so that the time was over before all pairs of the "
+                "confirmation were run."
+            )
         ended = self._readings.powered(examination)
         # Unplugged or plugged in meanwhile: a part of it was on battery.
         examination = examination if is_on_battery(examination) else ended
         self._on_battery = self._on_battery or is_on_battery(examination)
         return replace(measurement, examination=examination)
+
+    @property
+    def _is_overdue(self) -> bool:
+        return self._report.left_s < -_OVERTIME * self._plan.budget_s
 
     async def _load(self, context: ContextSettings, draft_context: ContextSettings) -> ModelsLoaded:
         first = self._plan.drafts[0] if self._plan.drafts else None

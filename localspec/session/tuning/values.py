@@ -200,6 +200,8 @@ class Confirmed:
     by_workload: tuple[tuple[str, Estimate | None], ...]
     reason: str = ""
     """Why it cannot win whatever its speed; empty otherwise."""
+    is_unsettled: bool = False
+    """Whether the confirmation, and not the setting, is why it did not win."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,5 +233,10 @@ class TuningResult:
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether the confirmation came to its end, so that `off` is an answer and not for want of a better one."""
-        return not self.is_interrupted and self.failure is None
+        """Whether the confirmation settled something, so that `off` is an answer and not for want of a better one."""
+        return not self.is_interrupted and self.failure is None and not self.is_unsettled
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the confirmation came to its end and still says nothing."""
+        return self.winner is None and any(one.is_unsettled for one in self.confirmed)

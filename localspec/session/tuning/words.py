@@ -66,6 +66,11 @@ def _verdict(result: TuningResult) -> str:
         name = setting_name(best.setting, result.plan.drafts)
         pairs = "one pair" if best.num_pairs == 1 else f"{best.num_pairs} pairs"
         return f"Ended early, and nothing is confirmed. Best so far: {name}, {factor_text(best.ratio)}x in {pairs}."
+    if result.is_unsettled:
+        why = next(
+            (one.reason for one in result.confirmed if one.is_unsettled and one.reason), "too few pairs were run"
+        )
+        return f"Nothing is settled: {why}. Tune again when the machine is quiet, or give it more time."
     if not any(trial.ratio is not None for trial in result.trials):
         return "Leave drafts off: no way of drafting could run here."
     if not result.confirmed:
@@ -75,6 +80,8 @@ def _verdict(result: TuningResult) -> str:
 
 def _confirmed_text(result: TuningResult, one: Confirmed) -> str:
     name = setting_name(one.setting, result.plan.drafts)
+    if one.is_unsettled:
+        return "" if one.speedup is None else f"{name}: {speedup_phrase(one.speedup)}, which settles nothing."
     if one.reason:
         return f"{name} was passed over: {one.reason.rstrip('.')}."
     if one.speedup is None:
