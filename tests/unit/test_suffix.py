@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from localspec.engine.drafting.remembered import RememberedAnswers
 from localspec.engine.drafting.suffix import SuffixDrafter
@@ -122,3 +126,81 @@ def test_a_fresh_answer_neither_profits_from_earlier_ones_nor_is_kept(tmp_path: 
     assert remembered.num_tokens == num_tokens
     drafter.begin([1, 2, *ANSWER[:10]])
     assert drafter.draft(4).tokens == tuple(ANSWER[10:14])
+
+
+class EagerDrafter(SuffixDrafter):
+    """Indexes whatever it hears at once."""
+
+    def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
+        super().observe(tokens, num_accepted)
+        self._read()
+
+
+def test_the_text_is_indexed_only_when_something_is_asked_of_it() -> None:
+    drafter = SuffixDrafter(2.0, 0.1)
+    drafter._index = index = WatchedIndex()
+    drafter.begin([1, 2, 3])
+    for token in range(20):
+        drafter.observe([token], 0)
+    assert index.num_given == 3
+    drafter.draft(4)
+    assert index.num_given == 23
+    drafter.observe([1], 0)
+    drafter.keep_answer()
+    assert index.num_given == 24
+    # The next prompt is read as a whole, so what was not asked for is never indexed at all.
+    drafter.observe([8, 9], 0)
+    drafter.begin([1, 2, 3, 5, 6])
+    assert list(index.text) == [1, 2, 3, 5, 6]
+    assert index.num_given == 24 + 2
+
+
+TOKENS = st.lists(st.integers(0, 3), max_size=12)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("observe"), TOKENS),
+        st.tuples(st.just("observe"), TOKENS),
+        st.tuples(st.just("begin"), TOKENS),
+        # A further turn of the same conversation: what was said so far, up to a place, and something new.
+        st.tuples(st.just("go on"), TOKENS),
+        st.tuples(st.sampled_from(["draft", "keep_answer", "forget"]), st.just([])),
+    ),
+    max_size=14,
+)
+
+
+@settings(deadline=None)
+@given(steps=STEPS, remembers=st.booleans(), limit=st.integers(1, 8))
+def test_when_the_text_is_indexed_changes_no_draft(
+    steps: list[tuple[str, list[int]]], remembers: bool, limit: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        drafters = [
+            kind(2.0, 0.1, RememberedAnswers(Path(folder) / f"{kind.__name__}.answers") if remembers else None)
+            for kind in (SuffixDrafter, EagerDrafter)
+        ]
+        text: list[int] = []
+        for step, tokens in [*steps, ("draft", [])]:
+            if step in ("begin", "go on"):
+                text = [*text[: max(len(text) - len(tokens) // 2, 0)], *tokens] if step == "go on" else list(tokens)
+            elif step == "observe":
+                text += tokens
+            for drafter in drafters:
+                if step in ("begin", "go on"):
+                    drafter.begin(text)
+                elif step == "observe":
+                    drafter.observe(tokens, 0)
+                elif step == "keep_answer":
+                    drafter.keep_answer()
+                elif step == "forget":
+                    drafter.forget()
+            if step == "forget":
+                text = []
+            if step == "draft":
+                lazy, eager = (drafter.draft(limit) for drafter in drafters)
+                assert lazy == eager
+                assert all(list(drafter._index.text) == text for drafter in drafters)
+        if remembers:
+            first, second = (drafter._remembered for drafter in drafters)
+            assert first is not None and second is not None
+            assert list(first.index.text) == list(second.index.text)
