@@ -14,9 +14,9 @@ from localspec.engine.llama.abort import AbortFlag
 from localspec.engine.llama.generation import Generation
 from localspec.engine.llama.loading import LoadedModel, load
 from localspec.engine.llama.runtime import Runtime
-from localspec.engine.model import Progress
 from localspec.engine.requests import Generate
 from localspec.engine.values import ContextSettings, SpeculationSettings, SpeculationState
+from tests.toys import PlacedDrafter
 
 PAIR_N_CTX = 512
 """Context of the SmolLM2 pair."""
@@ -90,47 +90,25 @@ def generate(
     return Answer(tuple(events))
 
 
-class KnownText:
+class KnownText(PlacedDrafter):
     """A drafter that knows what the target will emit, and is right with each token but every `wrong_every`-th."""
 
     def __init__(self, emitted: Sequence[int], wrong_every: int = 0, wrong_token: int = 5) -> None:
+        super().__init__("known text")
         self._emitted = tuple(emitted)
         self._wrong_every = wrong_every
         self._wrong_token = wrong_token
-        self._position = 0
-
-    @property
-    def name(self) -> str:
-        return "known text"
-
-    def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
-        self._position = 0
-
-    def forget(self) -> None:
-        pass
-
-    @property
-    def num_unseen(self) -> int:
-        """Not counted here."""
-        return 0
 
     @property
     def is_free(self) -> bool:
-        """Whether a draft costs no model's steps."""
         return False
 
     def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
-        tokens = list(self._emitted[self._position : self._position + limit])
+        tokens = list(self._emitted[self.position : self.position + limit])
         for index in range(len(tokens)):
-            if self._wrong_every and (self._position + index) % self._wrong_every == 0:
+            if self._wrong_every and (self.position + index) % self._wrong_every == 0:
                 tokens[index] = self._wrong_token
         return Draft(tuple(tokens), "n_max")
-
-    def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
-        self._position += len(tokens)
-
-    def close(self) -> None:
-        pass
 
 
 class RuntimeKit:

@@ -116,22 +116,19 @@ class ToySampler:
         self.accepted.append(token)
 
 
-class ScriptedDrafter:
-    """Proposes what a function of the text says, and records what it is told."""
+class PlacedDrafter:
+    """All of a drafter but what it says: free, without a model, and it knows how far the text has come."""
 
-    def __init__(self, propose: Callable[[list[int], int], Draft], name: str = "scripted") -> None:
-        self._propose = propose
+    def __init__(self, name: str) -> None:
         self._name = name
-        self.text: list[int] = []
-        self.observed: list[tuple[tuple[int, ...], int]] = []
-        self.is_closed = False
+        self.position = 0
 
     @property
     def name(self) -> str:
         return self._name
 
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
-        self.text = list(prompt)
+        self.position = 0
 
     def forget(self) -> None:
         pass
@@ -145,10 +142,35 @@ class ScriptedDrafter:
         return True
 
     def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
+        raise NotImplementedError
+
+    def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
+        self.position += len(tokens)
+
+    def close(self) -> None:
+        pass
+
+
+class ScriptedDrafter(PlacedDrafter):
+    """Proposes what a function of the text says, and records what it is told."""
+
+    def __init__(self, propose: Callable[[list[int], int], Draft], name: str = "scripted") -> None:
+        super().__init__(name)
+        self._propose = propose
+        self.text: list[int] = []
+        self.observed: list[tuple[tuple[int, ...], int]] = []
+        self.is_closed = False
+
+    def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
+        super().begin(prompt, progress)
+        self.text = list(prompt)
+
+    def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
         draft = self._propose(list(self.text), limit)
         return Draft(draft.tokens[:limit], draft.stop, draft.probabilities and draft.probabilities[:limit])
 
     def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
+        super().observe(tokens, num_accepted)
         self.observed.append((tuple(tokens), num_accepted))
         self.text.extend(tokens)
 

@@ -12,6 +12,7 @@ from localspec.engine.pacing import Pacing
 from localspec.engine.speculative import speculate
 from tests.simulation.machines import Clock, Machine
 from tests.simulation.texts import Text
+from tests.toys import PlacedDrafter
 
 
 class MadeUpTarget:
@@ -77,38 +78,32 @@ class MadeUpSampler:
         raise NotImplementedError
 
 
-class MadeUpDraftModel:
+class MadeUpDraftModel(PlacedDrafter):
     """A draft model whose steps take simulated time."""
 
     def __init__(self, text: Text, clock: Clock, step: float, catch_up: float) -> None:
+        super().__init__("draft")
         self._text = text
         self._clock = clock
         self._step = step
         self._catch_up = catch_up
-        self._position = 0
         self._seen = 0
         self.num_steps = 0
 
-    @property
-    def name(self) -> str:
-        return "draft"
-
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
-        self._position = self._seen = 0
-
-    def forget(self) -> None:
-        pass
+        super().begin(prompt, progress)
+        self._seen = 0
 
     @property
     def num_unseen(self) -> int:
-        return max(self._position - self._seen, 1)
+        return max(self.position - self._seen, 1)
 
     @property
     def is_free(self) -> bool:
         return False
 
     def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
-        text, start = self._text, self._position
+        text, start = self._text, self.position
         self._clock.spend((self.num_unseen - 1) * self._catch_up)
         tokens: list[int] = []
         shown: list[float] = []
@@ -126,40 +121,19 @@ class MadeUpDraftModel:
         return Draft(tuple(tokens), "n_max" if len(tokens) == limit else "not_worth", tuple(shown))
 
     def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
-        self._seen = min(self._seen, self._position + num_accepted)
-        self._position += len(tokens)
-
-    def close(self) -> None:
-        pass
+        self._seen = min(self._seen, self.position + num_accepted)
+        super().observe(tokens, num_accepted)
 
 
-class MadeUpCopier:
+class MadeUpCopier(PlacedDrafter):
     """A free drafter."""
 
     def __init__(self, text: Text) -> None:
+        super().__init__("copier")
         self._text = text
-        self._position = 0
-
-    @property
-    def name(self) -> str:
-        return "copier"
-
-    def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
-        self._position = 0
-
-    def forget(self) -> None:
-        pass
-
-    @property
-    def num_unseen(self) -> int:
-        return 0
-
-    @property
-    def is_free(self) -> bool:
-        return True
 
     def draft(self, limit: int, go_on: GoOn | None = None) -> Draft:
-        text, start = self._text, self._position
+        text, start = self._text, self.position
         match = text.match_length[min(start, text.length - 1)]
         if not match:
             return Draft((), "no_match")
@@ -169,29 +143,17 @@ class MadeUpCopier:
             tokens.append(start + offset + 2 if text.copies[position] else 0)
         return Draft(tuple(tokens), "n_max", match_length=match)
 
-    def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
-        self._position += len(tokens)
 
-    def close(self) -> None:
-        pass
-
-
-class MadeUpCascade:
+class MadeUpCascade(PlacedDrafter):
     """Both, the free one first."""
 
     def __init__(self, members: tuple[Drafter, ...]) -> None:
+        super().__init__("cascade")
         self.members = members
-
-    @property
-    def name(self) -> str:
-        return "cascade"
 
     def begin(self, prompt: Sequence[int], progress: Progress | None = None) -> None:
         for member in self.members:
             member.begin(prompt)
-
-    def forget(self) -> None:
-        pass
 
     @property
     def num_unseen(self) -> int:
@@ -212,9 +174,6 @@ class MadeUpCascade:
     def observe(self, tokens: Sequence[int], num_accepted: int) -> None:
         for member in self.members:
             member.observe(tokens, num_accepted)
-
-    def close(self) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)
