@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hub.asking import DATA, REPO
+from tests.hub.commanding import CommandLine, Files, own_folders, write_files
 from tests.hub.server import TestHub, is_hub_variable
 
 
@@ -47,3 +49,28 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestHub]:
     yield hub
     _http.close_session()
     hub.close()
+
+
+@pytest.fixture
+def tiny(hub: TestHub) -> TestHub:
+    """A Hub with one repository of 2.3 MB."""
+    hub.add_repo(REPO, {"a.gguf": DATA, "README.md": b"# Tiny"}, base_models=["maker/Tiny"], downloads=7)
+    return hub
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Models to be published, not to be changed."""
+    return write_files(tmp_path_factory.mktemp("published"))
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of models, of the test's own."""
+    return own_folders(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path) -> CommandLine:
+    """A command line in folders of the test's own."""
+    return CommandLine(capsys, monkeypatch)

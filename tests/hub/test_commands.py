@@ -18,28 +18,11 @@ from tests.hub.commanding import (
     Files,
     add_models,
     is_spared,
-    own_folders,
-    write_files,
 )
 from tests.hub.server import TestHub
 from tests.tiny_gguf import CHATML, write_llama
 
 TOKEN = "hf_SECRETtokenSECRET"
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return write_files(tmp_path_factory.mktemp("published"))
-
-
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return own_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path) -> CommandLine:
-    return CommandLine(capsys, monkeypatch)
 
 
 def test_search_lists_repositories_and_sizes(hub: TestHub, files: Files, command: CommandLine) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import pytest
-
 from tests.hub.commanding import (
     DRAFT,
     FOREIGN,
@@ -16,24 +14,11 @@ from tests.hub.commanding import (
     Files,
     add_models,
     is_spared,
-    own_folders,
-    write_files,
 )
 from tests.hub.server import TestHub
 from tests.tiny_gguf import write_llama
 
 CARD = ("--device", "RTX 4070:64MiB")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return write_files(tmp_path_factory.mktemp("published"))
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CommandLine:
-    own_folders(tmp_path, monkeypatch)
-    return CommandLine(capsys, monkeypatch)
 
 
 def test_a_remote_plan_is_that_of_the_downloaded_file(hub: TestHub, files: Files, command: CommandLine) -> None:

@@ -29,11 +29,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path) -> CommandLine:
-    return CommandLine(capsys, monkeypatch)
-
-
-@pytest.fixture
 def hostile_hub(hub: TestHub, tmp_path: Path) -> TestHub:
     """A Hub of which all texts are hostile."""
     target = write_llama(tmp_path / "target.gguf", n_embd=128, n_layer=8, name=HOSTILE, template=HOSTILE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,24 +15,15 @@ from localspec.tui.screens.hub import HubScreen
 from localspec.tui.screens.models import ModelsScreen
 from localspec.tui.services import AppServices
 from localspec.tui.widgets.hub_details import hub_lines
-from tests.hub.commanding import DRAFT, TARGET, TARGET_FILE, add_models, is_spared, own_folders, write_files
+from tests.hub.commanding import DRAFT, TARGET, TARGET_FILE, Files, add_models, is_spared
 from tests.hub.server import TestHub
+from tests.tui.waiting import until
 
 
 @pytest.fixture
-def app(hub: TestHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalspecApp:
-    own_folders(tmp_path, monkeypatch)
-    files = tmp_path / "files"
-    files.mkdir()
-    add_models(hub, write_files(files))
+def app(hub: TestHub, files: Files, data: Path, tmp_path: Path) -> LocalspecApp:
+    add_models(hub, files)
     return LocalspecApp(AppServices(open_hub=Hub, open_database=lambda: Database(tmp_path / "kept.sqlite3")))
-
-
-async def until(pilot: Pilot[int], is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():
-            await pilot.pause(0.03)
-    await pilot.pause()
 
 
 async def opened(pilot: Pilot[int], words: str) -> HubScreen:

@@ -9,26 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.hub.commanding import TARGET, TARGET_FILE, CommandLine, Files, add_models, own_folders, write_files
+from tests.hub.commanding import TARGET, TARGET_FILE, CommandLine, Files, add_models
 from tests.hub.downloading import blobs_of
 from tests.hub.server import TestHub
 
 HUGE = 10**400
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return write_files(tmp_path_factory.mktemp("published"))
-
-
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return own_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path) -> CommandLine:
-    return CommandLine(capsys, monkeypatch)
 
 
 def answer(hub: TestHub, path: str, document: object) -> None:

@@ -28,29 +28,12 @@ from tests.hub.commanding import (
     Files,
     add_models,
     is_spared,
-    own_folders,
-    write_files,
 )
 from tests.hub.downloading import cache_of
 from tests.hub.server import TestHub
 
 ROOT = Path(__file__).parents[2]
 BENCH = ("--pairs", "1", "--max-tokens", "4", "--n-ctx", "256", "--threads", "1", "--workload", "chat")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return write_files(tmp_path_factory.mktemp("published"))
-
-
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return own_folders(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path) -> CommandLine:
-    return CommandLine(capsys, monkeypatch)
 
 
 @pytest.fixture
