@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,17 +11,29 @@ from textual.pilot import Pilot
 
 from localspec.engine.events import DevicesRegistered, EngineFailed, Event, FootprintMeasured, ModelsLoaded, Probed
 from localspec.engine.requests import MeasureFootprint, Probe, RegisterDevices, Request
-from localspec.engine.values import DeviceInfo, SpeculationSettings, SpeculationState
+from localspec.engine.values import ContextSettings, DeviceInfo, SpeculationSettings, SpeculationState
 from localspec.planning.devices import PlanDevice, hypothetical_name
 from localspec.tui.app import LocalspecApp
 from localspec.tui.fit_knobs import FitKnobs
 from localspec.tui.fit_planner import FitAnswer
 from localspec.tui.screens.fit import FitScreen
+from localspec.tui.state import ChosenModel, Workbench
 from tests.made_up_machine import BUILD, model_info
 from tests.plan_kit import DRAFT, GIB, TARGET, MadeUpModel, Measuring, gpu
 from tests.scripted_engine import ScriptedEngine
+from tests.tui.waiting import until
 
 GPU = DeviceInfo("CUDA0", "Card [/] [bold", "gpu", "CUDA", 8 * GIB, 8 * GIB)
+
+
+TARGET_PATH, DRAFT_PATH = Path("/models/target.gguf"), Path("/models/draft.gguf")
+
+BENCH = Workbench(
+    target=ChosenModel("Target 8B", TARGET_PATH),
+    draft=ChosenModel("Draft 0.6B", DRAFT_PATH),
+    context=ContextSettings(n_ctx=16384),
+    draft_context=ContextSettings(n_ctx=16384),
+)
 
 
 @dataclass
@@ -66,16 +78,15 @@ class MeasuringEngine(ScriptedEngine):
         return None
 
 
-async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until something holds, and fail if it does not in time."""
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 def fit_screen(app: LocalspecApp) -> FitScreen:
     assert isinstance(app.screen, FitScreen)
     return app.screen
+
+
+async def opened(app: LocalspecApp, pilot: Pilot[int], bench: Workbench = BENCH) -> None:
+    """Lay the models on the workbench of an app that has begun."""
+    app.workbench = bench
+    await pilot.pause()
 
 
 async def planned(pilot: Pilot[int]) -> tuple[FitKnobs, FitAnswer]:
@@ -83,22 +94,11 @@ async def planned(pilot: Pilot[int]) -> tuple[FitKnobs, FitAnswer]:
     await pilot.pause()
     assert isinstance(pilot.app, LocalspecApp)
     screen = fit_screen(pilot.app)
-    await until(lambda: screen.snapshot.answer is not None and screen.snapshot.answer.knobs == screen.knobs)
-    await until(lambda: not screen.is_measuring)
+    await until(pilot, lambda: screen.snapshot.answer is not None and screen.snapshot.answer.knobs == screen.knobs)
+    await until(pilot, lambda: not screen.is_measuring)
     await pilot.pause()
     assert screen.knobs is not None and screen.snapshot.answer is not None
     return screen.knobs, screen.snapshot.answer
-
-
-def screen_text(app: LocalspecApp) -> str:
-    """Return all that is on the screen."""
-    width, height = app.size
-    strips = app.screen._compositor.render_strips()
-    assert len(strips) == height and all(strip.cell_length <= width for strip in strips)
-    return "\n".join(strip.text for strip in strips)
-
-
-TARGET_PATH, DRAFT_PATH = Path("/models/target.gguf"), Path("/models/draft.gguf")
 
 
 def loaded_for(answer: FitAnswer) -> ModelsLoaded:

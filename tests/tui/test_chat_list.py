@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from localspec.tui.screens.chat_list import ChatList
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Workbench
 from tests.scripted_engine import EchoEngine
+from tests.tui.looking import notices
+from tests.tui.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -47,15 +48,6 @@ def app(services: AppServices, database_path: Path, tmp_path: Path) -> Localspec
         target=ChosenModel("target", tmp_path / "target.gguf"), speculation=SpeculationSettings("off")
     )
     return app
-
-
-async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    for _ in range(500):
-        await pilot.pause()
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come to that")
 
 
 @contextlib.asynccontextmanager
@@ -162,4 +154,4 @@ async def test_a_chat_that_went_meanwhile_is_said(app: LocalspecApp, database_pa
             Chats(database).delete(3)
         await pilot.press("x", "y")
         await until(pilot, lambda: len(shown(app)) == 2)
-        assert "There is no chat 3." in " ".join(note.message for note in app._notifications)
+        assert "There is no chat 3." in notices(app)

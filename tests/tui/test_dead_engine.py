@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,8 @@ from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Workbench
 from localspec.tui.widgets.chat_activity import ChatActivity
+from tests.tui.looking import notices
+from tests.tui.waiting import until
 
 pytestmark = pytest.mark.slow
 if sys.platform == "win32":
@@ -66,25 +67,17 @@ class Kit:
 
     @property
     def notices(self) -> str:
-        return "\n".join(note.message for note in self.app._notifications)
+        return notices(self.app)
 
     @property
     def texts(self) -> list[str]:
         return [turn.text.strip() for turn in self.screen.turns]
 
-    async def until(self, pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-        for _ in range(500):
-            await pilot.pause()
-            if condition():
-                return
-            await asyncio.sleep(0.01)
-        raise AssertionError("it did not come to that")
-
     async def ask(self, pilot: Pilot[int], question: str, what: str) -> None:
         self.script.write_text(what)
         self.screen.prompt.put(question)
         await pilot.press("enter")
-        await self.until(pilot, lambda: not self.screen.is_working)
+        await until(pilot, lambda: not self.screen.is_working)
 
 
 @pytest.fixture
@@ -123,7 +116,7 @@ async def test_killed_amid_an_answer(kit: Kit, database_path: Path) -> None:
         assert "killed" in kit.notices
         assert kit.app.engine_state.speculation is None
         await pilot.press("ctrl+k")
-        await kit.until(pilot, lambda: kit.app.engine_state.loaded is not None and not kit.screen.is_working)
+        await until(pilot, lambda: kit.app.engine_state.loaded is not None and not kit.screen.is_working)
         assert kit.app.engine_state.failure == "" and "killed" not in kit.says
         await kit.ask(pilot, "third", "answer 2")
         assert kit.texts == ["w0 w1 w2", "w0 w1 w2 w3", "w0 w1"]
@@ -150,10 +143,10 @@ async def test_killed_while_idle_the_status_tells_it_and_one_key_loads_again(kit
         await kit.ask(pilot, "first", "answer 3")
         assert kit.pid is not None
         os.kill(kit.pid, signal.SIGKILL)
-        await kit.until(pilot, lambda: kit.app.engine_state.loaded is None)
-        await kit.until(pilot, lambda: "killed" in kit.says and kit.says.rstrip().endswith("ctrl+k loads again"))
+        await until(pilot, lambda: kit.app.engine_state.loaded is None)
+        await until(pilot, lambda: "killed" in kit.says and kit.says.rstrip().endswith("ctrl+k loads again"))
         await pilot.press("ctrl+k")
-        await kit.until(pilot, lambda: kit.app.engine_state.loaded is not None and not kit.screen.is_working)
+        await until(pilot, lambda: kit.app.engine_state.loaded is not None and not kit.screen.is_working)
         assert kit.pid is not None and kit.app.engine_state.failure == ""
 
 
@@ -169,8 +162,8 @@ async def test_f12_unloads_and_the_chat_stays(kit: Kit) -> None:
     async with opened(kit) as pilot:
         await kit.ask(pilot, "first", "answer 3")
         await pilot.press("f12")
-        await kit.until(pilot, lambda: kit.app.engine_state.loaded is None)
-        await kit.until(pilot, lambda: "The models are unloaded." in kit.notices)
+        await until(pilot, lambda: kit.app.engine_state.loaded is None)
+        await until(pilot, lambda: "The models are unloaded." in kit.notices)
         assert kit.pid is None and kit.texts == ["w0 w1 w2"]
         assert "ctrl+k loads now" in kit.says and kit.app.engine_state.failure == ""
         await kit.ask(pilot, "second", "answer 2")
@@ -182,13 +175,13 @@ async def test_f12_amid_an_answer_is_refused_and_after_a_death_has_nothing_to_do
         kit.script.write_text("answer 400 0.01")
         kit.screen.prompt.put("first")
         await pilot.press("enter")
-        await kit.until(pilot, lambda: "answering," in kit.says)
+        await until(pilot, lambda: "answering," in kit.says)
         await pilot.press("f12")
-        await kit.until(pilot, lambda: "The engine is busy: answering." in kit.notices)
+        await until(pilot, lambda: "The engine is busy: answering." in kit.notices)
         assert kit.screen.is_working and kit.pid is not None
         os.kill(kit.pid, signal.SIGKILL)
-        await kit.until(pilot, lambda: not kit.screen.is_working)
+        await until(pilot, lambda: not kit.screen.is_working)
         assert "killed" in kit.says
         await pilot.press("f12")
-        await kit.until(pilot, lambda: "No models are loaded." in kit.notices)
+        await until(pilot, lambda: "No models are loaded." in kit.notices)
         assert "killed" in kit.says and len(kit.texts) == 1

@@ -25,6 +25,7 @@ from localspec.tui.screens.settings import SettingsScreen
 from localspec.tui.services import AppServices
 from localspec.tui.state import Launch
 from localspec.tui.widgets.top_bar import ScreenTab
+from tests.tui.looking import notices
 
 HOSTILE = ("[/]", "[/path]", "[bold", "[type=x, v={'a[0]'}]", "\x1b[31mred", "\u202eflipped", "x" * 10_000)
 
@@ -184,7 +185,7 @@ async def test_keys_of_the_settings_are_in_force_and_shown(services: AppServices
     app = LocalspecApp(with_keys(services, {"mode.runs": "f10", "app.help": "ctrl+u", "chat.stpo": "x"}))
     async with app.run_test(size=(100, 40)) as pilot:
         await settled(app, pilot)
-        assert any("'chat.stpo'" in note.message for note in app._notifications)
+        assert "'chat.stpo'" in notices(app)
         await pilot.press("f6")
         assert app.current_mode == "models"
         await pilot.press("f10")

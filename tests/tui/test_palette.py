@@ -15,6 +15,7 @@ from localspec.tui.screens.compare_text import CompareText
 from localspec.tui.screens.help import HelpScreen
 from localspec.tui.state import ChosenModel, Workbench
 from tests.candidate_kit import entry
+from tests.tui.looking import notices
 
 pytestmark = pytest.mark.slow
 
@@ -105,7 +106,7 @@ async def test_what_is_not_possible_is_said(app: LocalspecApp) -> None:
     async with app.run_test() as pilot:
         await run(app, "Compare: keep an arm of this result as a profile")
         await pilot.pause()
-        assert any("not possible now" in note.message for note in app._notifications)
+        assert "not possible now" in notices(app)
 
 
 async def test_the_screens_own_actions_are_offered_at_once(app: LocalspecApp) -> None:
@@ -152,7 +153,7 @@ async def test_a_comparison_without_models_says_what_is_missing(app: LocalspecAp
         await run(app, "Start the comparison")
         await pilot.pause()
         assert app.current_mode == "compare"
-        assert any("No target model" in note.message for note in app._notifications)
+        assert "No target model" in notices(app)
 
 
 async def test_help_is_made_of_the_bindings(app: LocalspecApp) -> None:

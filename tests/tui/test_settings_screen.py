@@ -18,6 +18,7 @@ from localspec.tui.services import AppServices
 from localspec.tui.settings_fields import setting_changes, setting_fields, setting_texts
 from localspec.tui.settings_words import TITLES, WORDS
 from localspec.units import Units, use_units
+from tests.tui.looking import notices
 
 pytestmark = pytest.mark.slow
 
@@ -244,7 +245,7 @@ async def test_a_theme_from_the_palette_is_kept(
         await pilot.pause()
         await app.workers.wait_for_complete()
         assert app.theme == "monokai"
-        assert any("LOCALSPEC_APP__THEME" in note.message for note in app._notifications)
+        assert "LOCALSPEC_APP__THEME" in notices(app)
     assert (tmp_path / "settings.toml").read_text() == '# mine\n[app]\ntheme = "nord"  # warm\n'
 
 
@@ -254,7 +255,7 @@ async def test_a_theme_that_does_not_exist_is_said(services: AppServices, tmp_pa
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
         assert app.theme == "textual-dark"
-        assert any("there is no theme" in note.message for note in app._notifications)
+        assert "there is no theme" in notices(app)
         await app.push_screen(SettingsScreen(tmp_path / "settings.toml"))
         assert app.screen.query_one("#app-theme", Select).value == "auto"
 

@@ -23,8 +23,8 @@ from localspec.tui.screens.compare import CompareScreen
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Launch, Workbench
 from tests.scripted_engine import EchoEngine, ScriptedEngine
-from tests.tui.waiting import quiet
-from tests.tui.waiting import until as waited_for
+from tests.tui.looking import notices
+from tests.tui.waiting import quiet, until
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def opened(tmp_path: Path) -> Callable[[ScriptedEngine, str], LocalspecApp]:
     return open_with
 
 
-async def until(is_so: Callable[[], object]) -> int:
+async def turns_until(is_so: Callable[[], object]) -> int:
     """Wait for something; return how often the event loop came round meanwhile."""
     for turn in range(100_000):
         if is_so():
@@ -105,7 +105,7 @@ async def test_the_chat_stops_at_once(waits_in: str, opened: Callable[[ScriptedE
         await asyncio.wait_for(engine.is_waiting.wait(), 20)
         await drawn(pilot)
         press_escape(app)
-        assert await until(lambda: not screen.is_working and not app.engine_state.busy) < MOST_TURNS
+        assert await turns_until(lambda: not screen.is_working and not app.engine_state.busy) < MOST_TURNS
         await pilot.pause()
         if waits_in == "answer":
             assert screen.turns[-1].figures.finish_reason == "cancelled"
@@ -125,7 +125,7 @@ async def test_a_comparison_stops_at_once(opened: Callable[[ScriptedEngine, str]
         await drawn(pilot)
         press_escape(app)
         # Its texts are compared with numpy, and its run is kept: that may take some turns more.
-        assert await until(lambda: not screen.is_racing and not app.engine_state.busy) < 2 * MOST_TURNS
+        assert await turns_until(lambda: not screen.is_at_work and not app.engine_state.busy) < 2 * MOST_TURNS
         num_generated = len(engine.generated)
         await pilot.pause()
         assert len(engine.generated) == num_generated
@@ -160,15 +160,15 @@ async def test_downloads_stop_at_once_and_can_go_on(
         await quiet(pilot)
         for name in ("Q4_0", "Q8_0"):
             app.downloads.add(listing, Offer(name, "model", (RepoFile(f"{name}.gguf", 1 << 30, ""),)))
-        await waited_for(pilot, lambda: begun == ["Q4_0"])
+        await until(pilot, lambda: begun == ["Q4_0"])
         press_escape(app)
-        assert await until(lambda: ended == ["Q4_0"]) < MOST_TURNS
+        assert await turns_until(lambda: ended == ["Q4_0"]) < MOST_TURNS
         await pilot.pause()
         assert begun == ["Q4_0"]
         assert [item.status for item in app.transfers] == ["paused", "paused"]
-        assert "paused" in "".join(notice.message for notice in app._notifications)
+        assert "paused" in notices(app)
         app.downloads.resume(app.transfers[1].key)
-        await waited_for(pilot, lambda: begun == ["Q4_0", "Q8_0"])
+        await until(pilot, lambda: begun == ["Q4_0", "Q8_0"])
         assert not app.downloads.pause_all() or app.transfers[1].status == "paused"
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from localspec.errors import HubError, LocalspecError, ModelFileError, OfflineError
@@ -25,6 +23,8 @@ from localspec.tui.screens.welcome import WelcomeScreen, choice_rows
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Launch
 from tests.candidate_kit import entry
+from tests.tui.looking import notices
+from tests.tui.waiting import until
 
 HOSTILE = ("[/]", "[/path]", "[bold", "[type=x, v={'a[0]'}]", "\x1b[31mred", "\u202eflipped", "x" * 10_000)
 
@@ -85,14 +85,6 @@ def test_the_home_folder_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 # On the screen.
-
-
-async def until(pilot: Pilot[int], is_so: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if is_so():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError
 
 
 def words_of(app: LocalspecApp) -> str:
@@ -167,14 +159,14 @@ async def test_from_nothing_to_the_first_comparison(
         await until(pilot, lambda: "looking" not in words_of(app))
         await pilot.press("d")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
-        await until(pilot, lambda: any("first comparison" in note.message for note in app._notifications))
+        await until(pilot, lambda: "first comparison" in notices(app))
         assert app.workbench.target == ChosenModel("target", tmp_path / "target.gguf")
         await pilot.press("ctrl+g")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.is_racing)
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.is_at_work)
         await pilot.press("escape")
         screen = app.screen
         assert isinstance(screen, CompareScreen)
-        await until(pilot, lambda: not screen.is_racing)
+        await until(pilot, lambda: not screen.is_at_work)
 
 
 @pytest.mark.slow

@@ -15,10 +15,19 @@ PATIENCE_S = 30.0
 async def until(pilot: Pilot[int], is_so: Callable[[], object]) -> None:
     """Wait for something, and until it is shown; fail if it does not come."""
     async with asyncio.timeout(PATIENCE_S):
+        # Not before what was asked for has begun.
+        await pilot.pause()
         while not _holds(is_so):
-            await pilot.pause()
             await asyncio.sleep(0.005)
+            await pilot.pause()
     await pilot.pause()
+
+
+async def until_briefly(is_so: Callable[[], object]) -> None:
+    """Wait for something that does not last, and so for nothing else."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not _holds(is_so):
+            await asyncio.sleep(0.005)
 
 
 async def quiet(pilot: Pilot[int]) -> None:
