@@ -119,7 +119,7 @@ def snapshot_of(report: ProbeReport) -> ProbeSnapshot:
         cost=_cost(curves),
         needed=_needed(curves),
         verdict="\n".join(f"{_behind(curve, curves)}{verdict_sentence(curve)}" for curve in curves),
-        facts="\n".join(map(_facts, curves)),
+        facts="\n".join(_facts(curve, is_alone=len(curves) == 1) for curve in curves),
         table=_table(curves),
         notes=(*failure, *condition_sentences(report), *report.memory_notes),
         is_done=True,
@@ -130,8 +130,11 @@ def _behind(curve: StepCurve, curves: Sequence[StepCurve]) -> str:
     return f"Behind {curve.depth} positions: " if len(curves) > 1 else ""
 
 
-def _facts(curve: StepCurve) -> str:
-    facts = [f"Behind {curve.depth} positions a step of one token takes {1000.0 * curve.single_s:.1f} ms"]
+def _facts(curve: StepCurve, is_alone: bool) -> str:
+    step, depth = f"{1000.0 * curve.single_s:.1f} ms", curve.depth
+    facts = [
+        f"Behind {depth} positions a step of one token takes {step}" if is_alone else f"Behind {depth}: {step} a step"
+    ]
     if curve.prefill_tps is not None:
         facts.append(f"the prompt is read with {speed_text(curve.prefill_tps)}")
     if curve.draft_cost is not None:
@@ -150,15 +153,15 @@ def _cost(curves: Sequence[StepCurve]) -> tuple[ProbeLine, ...]:
 
 
 def _needed(curves: Sequence[StepCurve]) -> tuple[ProbeLine, ...]:
-    return tuple(line for curve in curves for line in _needed_of(curve, f", {curve.depth}" if len(curves) > 1 else ""))
+    return tuple(line for curve in curves for line in _needed_of(curve, is_alone=len(curves) == 1))
 
 
-def _needed_of(curve: StepCurve, at: str) -> tuple[ProbeLine, ProbeLine]:
+def _needed_of(curve: StepCurve, is_alone: bool) -> tuple[ProbeLine, ProbeLine]:
     own = curve.needed_by_draft()
     usual = curve.needed(USUAL_COST) if own is None else own
     name = f"a draft of {percent_text(usual.draft_cost)} of its cost" if own is None else "this draft"
-    copied = f"copied{at}" if at else "copied (n-gram, suffix)"
-    return ProbeLine(copied, _points(curve.needed(0.0))), ProbeLine(f"{name}{at}", _points(usual))
+    names = ("copied (n-gram, suffix)", name) if is_alone else (f"copied {curve.depth}", f"draft {curve.depth}")
+    return ProbeLine(names[0], _points(curve.needed(0.0))), ProbeLine(names[1], _points(usual))
 
 
 def _points(row: NeededAcceptance) -> tuple[Point, ...]:

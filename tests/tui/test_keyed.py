@@ -93,16 +93,16 @@ _OWN_BUSINESS = {
 }
 _FIXED = {
     # Textual's own keys of fields, lists and dialogs, which have no name here and cannot be changed.
-    "enter opens  {chats.list} more keys  {chats.leave} leaves",
-    "enter opens  {chats.delete} deletes  {chats.rename} renames  {chats.leave} leaves",
-    "enter keeps the title  {chats.leave} leaves it as it was",
+    "enter opens, {chats.list} leads to more keys, {chats.leave} leaves",
+    "enter opens, {chats.delete} deletes, {chats.rename} renames, {chats.leave} leaves",
+    "enter keeps the title, {chats.leave} leaves it as it was",
     "Enter writes the chat as Markdown, {save.leave} leaves.",
     "Enter, then the new key; {keys.reset} gives the usual one again, {keys.search} searches.",
     "Press it now. Esc leaves it as it is.",
     "Type a family and a size, such as qwen3 4b, and press Enter. Nothing is asked before that.",
     "Enter fetches both, {hub.target} only the target, {hub.back} neither.",
     "Enter fetches it, {hub.back} does not.",
-    "tab to pause, cancel",
+    "tab to pause or cancel",
     # No keys: arms of a comparison, and a factor.
     "{compare.run} races A and B on these texts, one after the other.",
     "x on this one answer",

@@ -28,9 +28,9 @@ NEW_CHAT = 0
 MAX_TITLE = 200
 
 _KEYS = {
-    "words": "enter opens  {chats.list} more keys  {chats.leave} leaves",
-    "found": "enter opens  {chats.delete} deletes  {chats.rename} renames  {chats.leave} leaves",
-    "title": "enter keeps the title  {chats.leave} leaves it as it was",
+    "words": "enter opens, {chats.list} leads to more keys, {chats.leave} leaves",
+    "found": "enter opens, {chats.delete} deletes, {chats.rename} renames, {chats.leave} leaves",
+    "title": "enter keeps the title, {chats.leave} leaves it as it was",
 }
 """By what has the focus. Enter is Textual's own key of fields and lists, and stays."""
 

@@ -23,7 +23,7 @@ from localspec.session.plain_text import one_line
 from localspec.tui.fit_knobs import FitKnobs, applied, knobs_of
 from localspec.tui.fit_words import use_text, verdict_text
 from localspec.tui.keyed import keyed
-from localspec.tui.plain import plain, plain_line
+from localspec.tui.plain import MUTED, plain, plain_line
 from localspec.tui.screens.base import ModeScreen
 from localspec.tui.widgets.fit_bars import FitBars
 from localspec.tui.widgets.fit_context import FitContext
@@ -276,7 +276,7 @@ class FitScreen(ModeScreen):
         elif answer is not None:
             verdict.update(verdict_text(answer.plan))
         else:
-            verdict.update(plain_line("Measuring …", "$text-muted"))
+            verdict.update(plain_line("Measuring …", MUTED))
         plan = None if answer is None else answer.plan
         self.query_one(FitBars).plan = plan
         offers = self.query_one(FitOffers)

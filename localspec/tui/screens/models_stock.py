@@ -111,10 +111,10 @@ class ModelsStock(ModeScreen):
         """Say how many downloads are here, and how to get at them."""
         transfers = self.host.transfers
         num_done = sum(item.status == "done" for item in transfers)
-        count = f"{num_done} of {len(transfers)} here  " if transfers else ""
+        count = f"{num_done} of {len(transfers)} here; " if transfers else ""
         is_there = self.query_one(ModelsDownloads).has_focus
-        keys = keyed("{downloads.pause} pauses, goes on  {downloads.cancel} cancels")
-        words = f"{count}{keys if is_there else 'tab to pause, cancel'}"
+        keys = keyed("{downloads.pause} pauses or goes on, {downloads.cancel} cancels")
+        words = f"{count}{keys if is_there else 'tab to pause or cancel'}"
         self.query_one("#downloads-panel").border_subtitle = plain_line(words)
 
     @on(ModelsDownloads.Asked)

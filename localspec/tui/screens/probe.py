@@ -27,7 +27,7 @@ from localspec.tui.widgets.line_chart import LineChart, Series
 if TYPE_CHECKING:
     from localspec.tui.probe_run import ProbeRun
 
-_MARKS = (("·", "$primary"), ("x", "$accent"), ("+", "$warning"), ("o", "$success"))
+_MARKS = (("·", "$primary"), ("x", "$accent"), ("+", "$secondary"), ("o", "$success"))
 
 
 class ProbeScreen(JobScreen[ProbeSnapshot]):

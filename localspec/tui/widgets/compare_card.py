@@ -10,6 +10,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from localspec.session.plain_text import one_line
+from localspec.tui.plain import MUTED
 from localspec.tui.result_card import MARKS, ResultCard, TextCard, Tone
 
 _STYLES: dict[Tone, str] = {
@@ -58,7 +59,7 @@ def card_content(card: ResultCard) -> Content:
     blocks = [Content("\n").join(_text_lines(text)) for text in card.texts]
     if not blocks:
         blocks.append(Content.styled("Nothing was measured.", "bold"))
-    blocks.append(Content("\n").join([Content.styled(one_line(note), "$text-muted") for note in card.notes]))
+    blocks.append(Content("\n").join([Content.styled(one_line(note), MUTED) for note in card.notes]))
     return Content("\n\n").join(blocks)
 
 
@@ -67,7 +68,7 @@ def _text_lines(text: TextCard) -> list[Content]:
         Content.assemble(
             (f"{MARKS[text.tone]} {one_line(text.headline)}", _STYLES[text.tone]),
             ("  ", ""),
-            (one_line(text.title), "$text-muted"),
+            (one_line(text.title), MUTED),
         )
     ]
     lines += [Content(one_line(sentence)) for sentence in text.sentences]
@@ -84,7 +85,7 @@ def _table(text: TextCard) -> list[Content]:
     lines = [Content.styled(" " * label_width + _cells(tuple(heads), widths), "bold")]
     for label, cells in rows:
         padded = label + " " * (label_width - cell_len(label))
-        lines.append(Content.assemble((padded, "$text-muted"), (_cells(cells, widths), "")))
+        lines.append(Content.assemble((padded, MUTED), (_cells(cells, widths), "")))
     return lines
 
 

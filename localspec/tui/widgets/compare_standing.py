@@ -8,6 +8,7 @@ from textual.widget import Widget
 
 from localspec.session.figures import number_text, percent_text
 from localspec.session.plain_text import one_line
+from localspec.tui.plain import MUTED
 from localspec.tui.race import RaceSnapshot, lead_words
 
 
@@ -43,6 +44,6 @@ class CompareStanding(Widget):
         for name, speedup in race.speedups:
             width = "" if speedup.half_width is None else f" \N{PLUS-MINUS SIGN}{percent_text(speedup.half_width)}"
             pairs = f"{speedup.pairs} pair{'s' if speedup.pairs > 1 else ''}"
-            parts.append((f"{one_line(name)} {number_text(speedup.median)}x{width} after {pairs}", "$text-muted"))
+            parts.append((f"{one_line(name)} {number_text(speedup.median)}x{width} after {pairs}", MUTED))
         spaced = [piece for part in parts for piece in (("   ", ""), part)][1:]
         return first, Content.assemble("       ", *spaced)
