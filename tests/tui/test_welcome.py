@@ -162,10 +162,11 @@ async def test_from_nothing_to_the_first_comparison(
         await until(pilot, lambda: "first comparison" in notices(app))
         assert app.workbench.target == ChosenModel("target", tmp_path / "target.gguf")
         await pilot.press("ctrl+g")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.is_at_work)
-        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
         screen = app.screen
         assert isinstance(screen, CompareScreen)
+        await until(pilot, lambda: screen.is_at_work or screen.card is not None)
+        await pilot.press("escape")
         await until(pilot, lambda: not screen.is_at_work)
 
 
