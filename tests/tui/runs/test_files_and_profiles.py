@@ -67,7 +67,7 @@ async def test_a_report_is_written_and_opened_only_when_asked(
         await pilot.press("o", "p")
         app.screen.query_one(Input).value = str(place)
         await pilot.press("enter")
-        await until(pilot, lambda: "Press o to open it" in notices(app))
+        await until(pilot, lambda: "o on the Runs screen opens it" in notices(app))
         assert place.read_text().startswith("<!")
         assert visited == []
         await pilot.press("o")
@@ -149,7 +149,8 @@ async def test_a_profile_is_shown_for_other_engines(app: LocalspecApp, database_
         await until(pilot, lambda: "llama-server" in app.screen.query_one(TextArea).text)
         await pilot.press("y")
         assert "llama-server" in app.clipboard
-        app.screen.query_one(OptionList).highlighted = 7
+        engines = app.screen.query_one(OptionList)
+        engines.highlighted = engines.get_option_index("json")
         await until(pilot, lambda: app.screen.query_one(TextArea).text.startswith("{"))
         await pilot.press("escape")
         assert isinstance(app.screen, RunsScreen)
