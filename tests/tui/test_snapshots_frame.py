@@ -37,8 +37,9 @@ async def test_the_welcome(look: Look, tmp_path: Path, monkeypatch: pytest.Monke
 @looks(SMALL)
 async def test_the_keys(look: Look, tmp_path: Path) -> None:
     async with shown(look, EchoEngine, tmp_path, Launch(screen="compare")) as (app, pilot):
-        await app.push_screen(KeysScreen(Path("/home/somebody/.config/localspec/settings.toml")))
-        await keep_still("keys", look, pilot)
+        screen = KeysScreen(Path("/home/somebody/.config/localspec/settings.toml"))
+        await app.push_screen(screen)
+        await keep_still("keys", look, pilot, lambda: screen.listed.option_count > 1)
 
 
 @looks(SMALL, LARGE, quick=SMALL)
