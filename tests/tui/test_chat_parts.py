@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.app import App, ComposeResult
+from textual.widgets import Static
 
 from localspec.engine.events import EmittedToken, RoundFinished
 from localspec.engine.values import Origin, SpeculationSettings
 from localspec.errors import SettingsError
 from localspec.metrics.live import LiveFigures
 from localspec.metrics.speculation import fold_rounds
+from localspec.session.baseline import Baseline
 from localspec.session.plain_text import printable
 from localspec.tui.bench_text import bench_from, bench_texts
 from localspec.tui.chat_words import idle_activity, work_activity
@@ -22,6 +25,7 @@ from localspec.tui.round_words import round_words
 from localspec.tui.state import ChosenModel, EngineState, Workbench
 from localspec.tui.token_marks import first_line_of, mark_of, token_lines
 from localspec.tui.widgets.chat_figures import bar, figure_lines
+from localspec.tui.widgets.chat_panel import ChatPanel
 
 BENCH = Workbench(target=ChosenModel("t", Path("t.gguf")), draft=ChosenModel("d", Path("d.gguf")))
 
@@ -133,6 +137,25 @@ def test_what_goes_on_in_words() -> None:
     assert work_activity(LiveFigures()).text == "preparing the prompt"
     reading = work_activity(LiveFigures(num_read=5, num_prompt=20))
     assert (reading.fraction, reading.key) == (0.25, "esc stops")
+    rounds = [a_round(("a", "accepted"), ("b", "correction"), index=index) for index in range(4)]
+    live = LiveFigures(stats=fold_rounds(rounds), speed=((1.0, 41.25),))
+    assert work_activity(live).text == "answering, 8 tokens, 41.2 tokens/s now"
     died = idle_activity(BENCH, EngineState(failure="It [/] died."), False)
     assert (died.kind, died.text, died.key) == ("failure", "It [/] died.", "ctrl+k loads again")
     assert idle_activity(BENCH, EngineState(busy="comparing"), False).kind == "work"
+
+
+class PanelApp(App[None]):
+    def compose(self) -> ComposeResult:
+        yield ChatPanel()
+
+
+async def test_the_speed_of_the_moment_is_said_in_one_place() -> None:
+    app = PanelApp()
+    async with app.run_test(size=(44, 40)) as pilot:
+        panel = app.query_one(ChatPanel)
+        panel.live = LiveFigures(speed=((1.0, 41.25), (2.0, 12.5)))
+        panel.baseline = Baseline(30.0, "a short probe")
+        await pilot.pause()
+        title = str(app.query_one(".chart-title", Static).content)
+        assert title == "decode, tokens/s   ╌╌ off 30.0"
