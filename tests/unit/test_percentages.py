@@ -11,7 +11,6 @@ from localspec.session.figures import percent_text
 from localspec.session.reporting.figures import share
 from localspec.session.workload_kind import classify
 
-
 _FORMATTED = re.compile(r"\{[^{}\n]*:[^{}\n]*%\}")
 
 
