@@ -77,6 +77,14 @@ class LocalspecApp(ConfiguredApp):
         Binding("f12", "unload", "Unload", id="app.unload", tooltip="Give back the models' memory", show=False),
         Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="End localspec and its engine", priority=True),
         Binding(
+            "ctrl+z",
+            "suspend_process",
+            "Suspend",
+            id="app.suspend",
+            tooltip="Stop, and give the terminal back to the shell; fg goes on",
+            show=False,
+        ),
+        Binding(
             "ctrl+p",
             "command_palette",
             "Palette",
@@ -132,6 +140,20 @@ class LocalspecApp(ConfiguredApp):
         from localspec.tui.terminal import TerminalDriver
 
         return TerminalDriver
+
+    def action_suspend_process(self) -> None:
+        """Stop, with all that the shell takes for the same job, until the shell has it go on."""
+        if sys.platform != "win32":
+            from localspec.tui.terminal import TerminalDriver
+
+            if isinstance(self._driver, TerminalDriver):
+                self._driver.stop_process(0)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only what can be done here."""
+        if action == "suspend_process":
+            return self._driver is not None and self._driver.can_suspend
+        return super().check_action(action, parameters)
 
     # From one start to the next.
 
