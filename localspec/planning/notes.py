@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from localspec.hardware.profile import HardwareProfile
 from localspec.units import memory_scale
+
+if TYPE_CHECKING:
+    from localspec.hardware.profile import HardwareProfile
 
 Severity = Literal["serious", "warning", "info"]
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from typing import TYPE_CHECKING
 
 from localspec.errors import LocalspecError, UsageError
-from localspec.store.database import Database
 from localspec.store.values import Profile, Record
+
+if TYPE_CHECKING:
+    from localspec.store.database import Database
 
 MAX_NAME = 60
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -287,12 +286,14 @@ class ChatArchive:
         return self._keeper
 
     def _is_deleted(self) -> bool:
+        from sqlite3 import Error
+
         if self._chat_id is None or self._database is None:
             return False
         query = "SELECT 1 FROM chats WHERE id = ?"
         try:
             return self._database.connection.execute(query, (self._chat_id,)).fetchone() is None
-        except (LocalspecError, sqlite3.Error):
+        except (LocalspecError, Error):
             return False
 
     def _keep_anew(self, bench: Workbench, turns: tuple[ChatTurn, ...], question: str) -> ChatKeeper:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from localspec.engine.events import GenerationStarted, RoundFinished
 from localspec.errors import LocalspecError
 from localspec.session.figures import speed_text
 from localspec.session.plain_text import one_line
@@ -83,7 +82,7 @@ async def rerun(
 
     def moved(progress: MeasurementProgress) -> None:
         event = None if progress.comparison is None else progress.comparison.event
-        if isinstance(event, GenerationStarted):
+        if event is not None and event.type == "generation_started":
             room.note_speculation(event.speculation)
         on_status(_status(progress, meter))
 
@@ -129,7 +128,7 @@ def _status(progress: MeasurementProgress, meter: RateMeter) -> RerunStatus:
         return RerunStatus("reading the files for their SHA-256", progress.fraction)
     if comparison.event is None:
         meter.reset()
-    elif isinstance(comparison.event, RoundFinished):
+    elif comparison.event.type == "round_finished":
         meter.add(len(comparison.event.emitted))
     rate = meter.rate()
     figure = "" if rate is None else f", {speed_text(rate)}"

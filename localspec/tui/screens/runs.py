@@ -123,7 +123,8 @@ class RunsScreen(RunsErrands, RunsMeasuring):
     def _shown(self) -> None:
         if self._poll is not None:
             self._poll.resume()
-        self.reload()
+        # A person sees the screen first; what is in it is read in a thread, and takes more to import.
+        self.call_after_refresh(self.reload)
 
     @on(events.ScreenSuspend)
     def _hidden(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -179,6 +180,7 @@ class RunsErrands(RunsBase):
             self.host.show_failure(UsageError(kept.failure, "Delete it, and save it anew from a run."))
             return
         # The exporters take a while to load.
+        await asyncio.to_thread(importlib.import_module, "localspec.tui.screens.runs_export")
         from localspec.tui.screens.runs_export import RunsExport
 
         await self.app.push_screen_wait(RunsExport(kept.read, kept.notes))
