@@ -319,7 +319,7 @@ async def test_a_pair_is_compared_and_kept(setting: Setting) -> None:
         assert isinstance(screen, CompareScreen)
         screen.choice = replace(screen.choice, prompt="abc abc abc", max_tokens=24, num_pairs=1, percent=0.0)
         await stage.pilot.press("r")
-        await stage.until(lambda: screen.card is not None and not screen.is_racing)
+        await stage.until(lambda: screen.card is not None and not screen.is_at_work)
         assert screen.card is not None
         (text,) = screen.card.texts
         # One pair is too little for an interval; the speeds are there.
@@ -341,10 +341,10 @@ async def test_an_engine_killed_in_the_midst_of_a_comparison(setting: Setting) -
         await stage.pilot.press("r")
         await stage.until(lambda: screen.left.num_tokens or screen.right.num_tokens)
         stage.engine.kill()
-        await stage.until(lambda: not screen.is_racing, patience_s=10)
+        await stage.until(lambda: not screen.is_at_work, patience_s=10)
         assert "kill" in stage.notices
         # The same key begins again.
         screen.choice = replace(screen.choice, max_tokens=24, num_pairs=1)
         await stage.pilot.press("r")
-        await stage.until(lambda: not screen.is_racing and screen.card is not None)
+        await stage.until(lambda: not screen.is_at_work and screen.card is not None)
         assert stage.app.engine_state.loaded is not None

@@ -79,9 +79,9 @@ async def test_a_search(look: Look, tmp_path: Path) -> None:
         screen = app.screen
         assert isinstance(screen, TuneScreen)
         screen.choice = TuneChoice(budget="5m")
-        screen.is_tuning, screen.snapshot = True, RUNNING
+        screen.is_at_work, screen.snapshot = True, RUNNING
         await keep_still("tune-running", look, pilot)
-        screen.is_tuning, screen.snapshot, screen.outcome = False, DONE, OUTCOME
+        screen.is_at_work, screen.snapshot, screen.outcome = False, DONE, OUTCOME
         await keep_still("tune-found", look, pilot)
 
 
@@ -94,4 +94,4 @@ async def test_a_probe(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert bench.target is not None
         screen = ProbeScreen(bench.target)
         await app.push_screen(screen)
-        await keep_still("probe", look, pilot, lambda: screen.snapshot.is_done and not screen.is_probing)
+        await keep_still("probe", look, pilot, lambda: screen.snapshot.is_done and not screen.is_at_work)
