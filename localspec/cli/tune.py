@@ -135,6 +135,8 @@ def _finish(services: Services, choice: TuneChoice, result: TuningResult, is_jso
     confirmation = confirmation_of(result) if choice.is_own else None
     more = {} if confirmation is None else show_by_kind(measurement_record(confirmation), console)
     show_result(result, console, profile)
+    if run_id is not None:
+        say_notice(f"run {run_id} kept: the confirmation")
     if result.failure is not None:
         say_failure(result.failure)
     if is_json:

@@ -131,9 +131,13 @@ def size_up(pace: Pace, num_workloads: int, seconds: float, most_tokens: int, el
             # What is left over goes to both; surer figures in the end are worth as much as more candidates.
             return Extent(tokens, num_candidates, CONFIRM_PAIRS, num_finalists, max(reserved, 0.4 * seconds))
     least = elapsed_s + least_s(pace, num_workloads)
+    texts, hint = "", "; a machine that does nothing else needs less."
+    if num_workloads > 1:
+        texts, hint = f", on each of {num_workloads} workloads", "; fewer workloads need less."
     raise UsageError(
-        "The budget is too small to find anything that could be relied on.",
-        f"Give at least --budget {budget_text(10.0 * math.ceil(least / 10.0))}; fewer workloads need less.",
+        "The budget is too small to find anything that could be relied on: an answer of "
+        f"{LEAST_TOKENS} tokens takes {pace.run_s(LEAST_TOKENS):.1f} s here{texts}.",
+        f"Give at least --budget {budget_text(10.0 * math.ceil(least / 10.0))}{hint}",
     )
 
 

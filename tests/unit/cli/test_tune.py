@@ -80,6 +80,7 @@ def test_a_winner_is_kept_as_run_and_profile(
     assert profile.document.evidence is not None and profile.document.evidence.verdict == "faster"
     assert stored.summary.kind == "tune" and stored.summary.state == "done"
     assert "Best here: suffix" in captured.err and "localspec chat --profile" in captured.err
+    assert f"run {document['run_id']} kept: the confirmation" in captured.err
 
 
 def test_nothing_is_saved_where_off_is_best(
