@@ -25,6 +25,7 @@ from tests.bench.against_server import draft_on, speculation_off
 from tests.bench.app_escape import escape
 from tests.bench.app_first_paint import first_paint
 from tests.bench.app_overhead import app_overhead
+from tests.bench.app_smooth import smooth
 from tests.bench.auto import adversary, auto
 from tests.bench.drafters import suffix, suffix_cost
 from tests.bench.footprint import footprint_time
@@ -57,6 +58,7 @@ BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
     "first-paint": ("The app, from its start to its first screen", first_paint),
     "escape": ("The app, from Esc to the end of what went on", escape),
     "app-overhead": ("The app, what it costs the engine", app_overhead),
+    "smooth": ("The app, how smoothly a fast answer appears", smooth),
 }
 _BUSY_LOAD = 0.5
 
