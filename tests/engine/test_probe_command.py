@@ -16,6 +16,8 @@ from localspec.engine.client import EngineClient
 from localspec.engine.events import Event, StepsProgress
 from localspec.engine.requests import Request
 
+pytestmark = pytest.mark.usefixtures("quick_engines")
+
 SMALL = ("--seconds", "1", "--depth", "32", "--n-ctx", "256", "--threads", "1")
 
 

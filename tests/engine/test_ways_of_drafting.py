@@ -16,6 +16,8 @@ from localspec.engine.client import EngineClient
 from localspec.methods import METHODS
 from localspec.session.pacing_memory import PacingMemory
 
+pytestmark = pytest.mark.usefixtures("quick_engines")
+
 EXTENT = ("--n-ctx", "1024", "--threads", "2", "--no-keep")
 
 

@@ -71,6 +71,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path) -> CommandLine:
+def command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path, quick_engines: None
+) -> CommandLine:
     """A command line in folders of the test's own."""
     return CommandLine(capsys, monkeypatch)

@@ -19,6 +19,7 @@ def target(tmp_path: Path) -> CandidateTarget:
     return CandidateTarget(path, path.stem)
 
 
+@pytest.mark.usefixtures("quick_engines")
 async def test_the_engine_judges_headers_of_the_hub(hub: TestHub, target: CandidateTarget, tmp_path: Path) -> None:
     small = write_llama(tmp_path / "small.gguf", n_layer=1, name="Tiny3 1B")
     middle = write_llama(tmp_path / "middle.gguf", n_layer=4, name="Tiny3 2B")

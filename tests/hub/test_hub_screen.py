@@ -21,7 +21,7 @@ from tests.tui.waiting import until
 
 
 @pytest.fixture
-def app(hub: TestHub, files: Files, data: Path, tmp_path: Path) -> LocalspecApp:
+def app(hub: TestHub, files: Files, data: Path, quick_engines: None, tmp_path: Path) -> LocalspecApp:
     add_models(hub, files)
     return LocalspecApp(AppServices(open_hub=Hub, open_database=lambda: Database(tmp_path / "kept.sqlite3")))
 
