@@ -110,8 +110,17 @@ def command_of(line: CommandLine, files: dict[str, str]) -> list[str]:
     return [*_ON_TERMINAL, line.until_said, *command] if line.until_said else command
 
 
-@pytest.mark.parametrize("network", ["as it is", "HF_HUB_OFFLINE", "a Hub that is down"])
-@pytest.mark.parametrize("name", KNOWN)
+NETWORKS = ("as it is", "HF_HUB_OFFLINE", "a Hub that is down")
+QUICK = {(name, "as it is") for name in KNOWN} | {("models", "HF_HUB_OFFLINE"), ("models", "a Hub that is down")}
+QUICK |= {("app", "a Hub that is down")}
+CELLS = [
+    pytest.param(name, network, marks=() if (name, network) in QUICK else pytest.mark.slow)
+    for name in KNOWN
+    for network in NETWORKS
+]
+
+
+@pytest.mark.parametrize(("name", "network"), CELLS)
 def test_what_works_here_makes_no_network_call(name: str, network: str, files: dict[str, str], tmp_path: Path) -> None:
     line = KNOWN[name]
     if line.needs and find_spec(line.needs) is None:
@@ -130,7 +139,10 @@ def test_what_works_here_makes_no_network_call(name: str, network: str, files: d
     assert ("localspec.engine.worker" in modules) is line.has_engine
 
 
-@pytest.mark.parametrize("name", [name for name in ("chat", "models", "pair", "app") if name in KNOWN])
+@pytest.mark.parametrize(
+    "name",
+    ["chat", "pair", pytest.param("models", marks=pytest.mark.slow), pytest.param("app", marks=pytest.mark.slow)],
+)
 def test_the_system_sees_no_network_call_either(name: str, files: dict[str, str], tmp_path: Path) -> None:
     # Audit hooks do not see what C code does, llama.cpp's included; the system does.
     if shutil.which("strace") is None:
