@@ -33,6 +33,7 @@ QUESTIONS = (
     "Repeat exactly: The quick brown fox jumps over the lazy dog near the river bank at dawn.",
     "List five fruits and a colour of each.",
 )
+FEW = QUESTIONS[2:]
 NUM_TOKENS = 40
 
 
@@ -81,11 +82,17 @@ def check_counts(results: Sequence[Result]) -> None:
 
 @pytest.mark.model
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("n_max", [2, pytest.param(4, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)])
-def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: DemoModels, n_max: int) -> None:
+@pytest.mark.parametrize(
+    ("n_max", "questions"),
+    [(2, FEW), *(pytest.param(n_max, QUESTIONS, marks=pytest.mark.slow) for n_max in (2, 4, 8))],
+    ids=["2, two questions", "2", "4", "8"],
+)
+def test_counts_are_those_of_llama_cpps_server(
+    pair: InProcessPair, models: DemoModels, n_max: int, questions: Sequence[str]
+) -> None:
     settings = ServerSettings(str(models.target), PAIR_N_CTX, read_cores().physical, str(models.draft), n_max)
     runs = [
-        pair.run(pair.draft_model_drafter(), n_max, pair.chat_tokens(question), NUM_TOKENS) for question in QUESTIONS
+        pair.run(pair.draft_model_drafter(), n_max, pair.chat_tokens(question), NUM_TOKENS) for question in questions
     ]
     try:
         with ReferenceServer(settings) as server:
@@ -106,11 +113,15 @@ def test_counts_are_those_of_llama_cpps_server(pair: InProcessPair, models: Demo
 
 
 @pytest.mark.model
-@pytest.mark.timeout(600)
 @pytest.mark.timeout(400)
-def test_counts_are_those_of_a_draft_that_decodes_the_verified_batch_again(pair: InProcessPair) -> None:
+@pytest.mark.parametrize(
+    "questions", [FEW, pytest.param(QUESTIONS, marks=pytest.mark.slow)], ids=["two questions", "all questions"]
+)
+def test_counts_are_those_of_a_draft_that_decodes_the_verified_batch_again(
+    pair: InProcessPair, questions: Sequence[str]
+) -> None:
     results = []
-    for question in QUESTIONS:
+    for question in questions:
         prompt = pair.chat_tokens(question)
         ours = pair.run(pair.draft_model_drafter(), 4, prompt, NUM_TOKENS)
         theirs = pair.run(RedecodingDrafter(pair.draft), 4, prompt, NUM_TOKENS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,19 @@ def kit(request: pytest.FixtureRequest, models: DemoModels) -> Iterator[RuntimeK
     kit.runtime.close()
 
 
+@pytest.fixture(scope="module")
+def plain(kit: RuntimeKit) -> Callable[[SamplingSettings], Answer]:
+    """The answers without drafts, each given once."""
+    answers: dict[SamplingSettings, Answer] = {}
+
+    def plain(sampling: SamplingSettings) -> Answer:
+        if sampling not in answers:
+            answers[sampling] = answer(kit, SpeculationSettings("off"), sampling)
+        return answers[sampling]
+
+    return plain
+
+
 def answer(kit: RuntimeKit, speculation: SpeculationSettings, sampling: SamplingSettings) -> Answer:
     kit.runtime.configure(Configure(2, speculation))
     messages = (Message("user", QUESTION),)
@@ -44,23 +57,26 @@ def answer(kit: RuntimeKit, speculation: SpeculationSettings, sampling: Sampling
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 @pytest.mark.parametrize("speculation", SETTINGS, ids=lambda settings: f"{settings.method}-{settings.n_max}")
 def test_the_text_is_that_of_plain_decoding_or_differs_by_rounding(
-    kit: RuntimeKit, speculation: SpeculationSettings, temperature: float
+    kit: RuntimeKit,
+    plain: Callable[[SamplingSettings], Answer],
+    speculation: SpeculationSettings,
+    temperature: float,
 ) -> None:
     sampling = SamplingSettings(temperature=temperature, seed=11)
-    plain = answer(kit, SpeculationSettings("off"), sampling)
+    without = plain(sampling)
     spec = answer(kit, speculation, sampling)
     assert spec.num_accepted > 0
-    assert len(spec.ids) == len(plain.ids) == 40
-    place = first_difference(tuple(plain.ids), tuple(spec.ids))
+    assert len(spec.ids) == len(without.ids) == 40
+    place = first_difference(tuple(without.ids), tuple(spec.ids))
     if place is None:
-        assert spec.text == plain.text
+        assert spec.text == without.text
         return
     rounds = spec.rounds[1:]
     kit.runtime.explain_difference(
         ExplainDifference(
             4,
-            plain.started.prompt_tokens,
-            tuple(plain.ids[:place]),
+            without.started.prompt_tokens,
+            tuple(without.ids[:place]),
             tuple(done.drafted for done in rounds),
             tuple(done.num_accepted for done in rounds),
             sampling,
@@ -69,7 +85,7 @@ def test_the_text_is_that_of_plain_decoding_or_differs_by_rounding(
     )
     found = kit.events[-1]
     assert isinstance(found, DifferenceExplained)
-    verdict = classify(found, place, plain.ids[place], spec.ids[place], sampling)
+    verdict = classify(found, place, without.ids[place], spec.ids[place], sampling)
     print(f"differs at token {place}: gap {found.top2_gap:.4f}, noise {found.noise:.4f}")
     assert verdict.kind == "rounding", verdict.reason
 

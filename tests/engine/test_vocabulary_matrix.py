@@ -26,6 +26,8 @@ class Loaded:
 
     vocab: Any
     side: PairSide
+    texts: tuple[bytes, ...]
+    """Of all tokens."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,9 @@ def loaded() -> Iterator[dict[str, Loaded]]:
         assert all(models.values())
         yield {
             path.stem.removeprefix("ggml-vocab-"): Loaded(
-                C.llama_model_get_vocab(model), PairSide(read_header(str(path)), Vocabulary(model))
+                vocab := C.llama_model_get_vocab(model),
+                PairSide(read_header(str(path)), Vocabulary(model)),
+                tuple(C.llama_vocab_get_text(vocab, token) for token in range(C.llama_vocab_n_tokens(vocab))),
             )
             for path, model in models.items()
         }
@@ -50,8 +54,9 @@ def loaded() -> Iterator[dict[str, Loaded]]:
             C.llama_model_free(model)
 
 
-def are_compatible(tgt: Any, dft: Any) -> bool:
+def are_compatible(target: Loaded, draft: Loaded) -> bool:
     """common_speculative_are_compatible of llama.cpp's common/speculative.cpp, line by line."""
+    tgt, dft = target.vocab, draft.vocab
     if C.llama_vocab_type(tgt) != C.llama_vocab_type(dft):
         return False
     if C.llama_vocab_get_add_bos(tgt) != C.llama_vocab_get_add_bos(dft) or (
@@ -65,10 +70,8 @@ def are_compatible(tgt: Any, dft: Any) -> bool:
     n_tgt, n_dft = C.llama_vocab_n_tokens(tgt), C.llama_vocab_n_tokens(dft)
     if abs(n_tgt - n_dft) > MOST_APART:
         return False
-    for i in range(STRCMP_FROM, min(n_tgt, n_dft)):
-        if C.llama_vocab_get_text(tgt, i) != C.llama_vocab_get_text(dft, i):
-            return False
-    return True
+    n_common = min(n_tgt, n_dft)
+    return target.texts[STRCMP_FROM:n_common] == draft.texts[STRCMP_FROM:n_common]
 
 
 def test_all_pairs(loaded: dict[str, Loaded]) -> None:
@@ -79,7 +82,7 @@ def test_all_pairs(loaded: dict[str, Loaded]) -> None:
             assert verdict.status != "UNKNOWN"
             assert bool(verdict.reason) == (verdict.status == "NO_PAIR")
             is_pair[target_name, draft_name] = verdict.status != "NO_PAIR"
-            assert is_pair[target_name, draft_name] == are_compatible(target.vocab, draft.vocab), (
+            assert is_pair[target_name, draft_name] == are_compatible(target, draft), (
                 target_name,
                 draft_name,
                 verdict,
