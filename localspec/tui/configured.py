@@ -10,13 +10,14 @@ from dataclasses import replace
 
 from textual import work
 from textual.app import App
-from textual.events import Event, Paste
+from textual.events import Event, Key, Paste
 from textual.reactive import var
 from textual.theme import Theme
 
 from localspec.errors import LocalspecError, SettingsError
 from localspec.session.plain_text import printable
 from localspec.settings import Settings
+from localspec.tui.alt_keys import hear_alt_keys, without_text
 from localspec.tui.failure_notice import short_notice
 from localspec.tui.key_names import KeyNameError, parse_keys
 from localspec.tui.plain import plain
@@ -39,6 +40,7 @@ class ConfiguredApp(App[int]):
     def __init__(self, services: AppServices) -> None:
         """Take the settings; the keys come with the first screen, since all screens have to be known for them."""
         super().__init__()
+        hear_alt_keys()
         self.services = services
         self._shown_theme = ""
         self._use_looks(services.settings)
@@ -61,9 +63,11 @@ class ConfiguredApp(App[int]):
         self.notify(str(plain(short_notice(text))), severity="error", timeout=10, markup=False)
 
     async def on_event(self, event: Event) -> None:
-        """Let nothing be pasted that a terminal would obey when it is shown."""
+        """Let nothing be pasted that a terminal would obey when it is shown, and no key with alt write its letter."""
         if isinstance(event, Paste):
             event.text = printable(event.text)
+        elif isinstance(event, Key):
+            without_text(event)
         await super().on_event(event)
 
     def copy_to_clipboard(self, text: str) -> None:

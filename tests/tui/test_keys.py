@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual._xterm_parser import XTermParser
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -19,11 +22,14 @@ from localspec.tui.app import LocalspecApp
 from localspec.tui.key_choice import KeyChoice, key_rows
 from localspec.tui.key_map import check_keys, keyed_actions
 from localspec.tui.key_names import KeyNameError, is_typed, key_text, parse_keys
+from localspec.tui.screens.chat_settings import ChatSettings
 from localspec.tui.screens.help import HelpScreen
 from localspec.tui.screens.keys import KeysScreen
 from localspec.tui.screens.settings import SettingsScreen
 from localspec.tui.services import AppServices
 from localspec.tui.state import Launch
+from localspec.tui.widgets.chat_prompt import ChatPrompt
+from localspec.tui.widgets.key_line import KeyLine
 from localspec.tui.widgets.top_bar import ScreenTab
 from tests.tui.looking import notices
 
@@ -198,6 +204,46 @@ async def test_keys_of_the_settings_are_in_force_and_shown(services: AppServices
         text = "\n".join(str(part.content) for part in app.screen.query(Static))
         assert re.search(r"f10 +What was measured", text)
         assert re.search(r"\^u +Keys of this screen", text)
+
+
+def heard(text: str) -> list[str]:
+    """Return the keys that a terminal's text is, a moment after nothing has followed it."""
+    parser = XTermParser()
+    keys = [event.key for event in parser.feed(text) if isinstance(event, Key)]
+    time.sleep(0.15)
+    return keys + [event.key for event in parser.tick() if isinstance(event, Key)]
+
+
+@pytest.mark.slow
+async def test_keys_with_alt_are_keys_and_write_nothing(services: AppServices) -> None:
+    app = LocalspecApp(with_keys(services, {"chat.settings": "alt+s"}), Launch(screen="chat"))
+    async with app.run_test(size=(100, 40)) as pilot:
+        await settled(app, pilot)
+        assert heard("\x1b1") == ["alt+1"]
+        assert heard("\x1bs") == ["alt+s"]
+        prompt = app.screen.query_one(ChatPrompt)
+        for key in ("alt+x", "alt+s"):
+            app.post_message(Key(key, key[-1]))
+            await pilot.pause()
+        assert isinstance(app.screen, ChatSettings)
+        assert prompt.text == ""
+        await pilot.press("escape")
+        app.post_message(Key("alt+1", "1"))
+        await pilot.pause()
+        assert app.current_mode == "models"
+
+
+@pytest.mark.slow
+async def test_other_keys_stand_where_the_usual_ones_would(services: AppServices) -> None:
+    lines = []
+    for keys in ({}, {"chat.settings": "f11", "app.palette": "alt+p", "app.quit": "ctrl+w"}):
+        app = LocalspecApp(with_keys(services, keys), Launch(screen="chat"))
+        async with app.run_test(size=(140, 40)) as pilot:
+            await settled(app, pilot)
+            lines.append([shown.words for shown in app.screen.query_one(KeyLine).keys])
+    assert lines[0] == lines[1]
+    assert lines[0][0] == "Settings"
+    assert lines[0][-1] == "Palette"
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from localspec.session.plain_text import one_line
+from localspec.tui.active_keys import keys_in_order
 from localspec.tui.keyed import keyed
 from localspec.tui.plain import MUTED, plain_line
 
@@ -50,7 +51,7 @@ class HelpScreen(ModalScreen[None]):
     def _keys(self) -> list[tuple[str, str, str]]:
         """Return title of the group, keys and what they do."""
         found: dict[tuple[str, str, str], list[Binding]] = {}
-        for active in self._below.active_bindings.values():
+        for active in keys_in_order(self._below):
             binding = active.binding
             # Those without a tooltip are Textual's own: arrows and the like.
             if binding.tooltip:

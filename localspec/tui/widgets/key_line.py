@@ -15,6 +15,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from localspec.session.plain_text import one_line
+from localspec.tui.active_keys import keys_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,10 @@ class KeyLine(Widget):
         """Return the keys in order, and the palette's."""
         by_action: dict[str, ShownKey] = {}
         palette = None
-        for key, (_, binding, is_enabled, tooltip) in self.screen.active_bindings.items():
+        for _, binding, is_enabled, tooltip in keys_in_order(self.screen):
             display = one_line(self.app.get_key_display(binding))
             shown = ShownKey(binding.key, display, one_line(binding.description), tooltip, is_enabled)
-            if key == self.app.COMMAND_PALETTE_BINDING:
+            if binding.action == "command_palette":
                 palette = shown
             elif binding.show:
                 by_action.setdefault(binding.action, shown)
