@@ -270,3 +270,6 @@ async def test_profiles_are_made_by_the_key_that_makes_them(services: AppService
     async with app.run_test(size=(110, 40)) as pilot:
         await quiet(pilot)
         assert "press w on a run" in str(app.screen.query_one("#no-profiles", Static).content)
+        await pilot.press("v")
+        await pilot.pause()
+        assert "No profiles yet." in screen_text(app)

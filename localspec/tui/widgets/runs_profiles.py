@@ -59,7 +59,7 @@ class RunsProfiles(Vertical):
 
     def on_mount(self) -> None:
         """Show that there is nothing yet, and how there will be."""
-        self.watch_profiles()
+        self._show_profiles()
         self.watch(self.app, "key_map", self._show_keys)
 
     def _show_keys(self) -> None:
@@ -78,8 +78,10 @@ class RunsProfiles(Vertical):
 
     def watch_profiles(self) -> None:
         """Show other profiles."""
-        if not self.is_mounted:
-            return
+        if self.is_mounted:
+            self._show_profiles()
+
+    def _show_profiles(self) -> None:
         table, place = self.table, self.table.cursor_row
         with self.app.batch_update():
             table.clear(columns=True)
