@@ -19,7 +19,7 @@ from localspec.session.run_differences import Difference, surroundings_differenc
 from localspec.session.run_request import plan_of
 from localspec.store.chats import Chats
 from localspec.store.database import Database
-from localspec.store.values import Record, StoredRun
+from localspec.store.values import Record, RunSummary, StoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,15 @@ class Rerun:
     """Of the earlier run."""
     moved: tuple[str, ...]
     """Sentences on files that lie elsewhere now."""
+
+
+def require_plan(run: RunSummary) -> None:
+    """Raise UsageError for a run that cannot be measured again as it was, since it is a suite."""
+    if run.kind == "suite":
+        raise UsageError(
+            f"Run {run.id} is a suite: what it compares follows from what it finds.",
+            "Measure a suite anew: localspec bench MODEL --suite auto",
+        )
 
 
 def make_rerun(
@@ -53,11 +62,7 @@ def make_rerun(
         UsageError: an own prompt is gone, or the run is a suite.
         StoreError: what was asked for cannot be read.
     """
-    if stored.summary.kind == "suite":
-        raise UsageError(
-            f"Run {stored.summary.id} is a suite: what it compares follows from what it finds.",
-            "Measure a suite anew: localspec bench MODEL --suite auto",
-        )
+    require_plan(stored.summary)
     plan, document = _with_own(plan_of(stored.request), open_database), document_of(stored)
     moved: list[str] = []
     target = _find("target", plan.target, document.get("target"), models, moved)

@@ -48,6 +48,8 @@ class RunDetails:
     summary: RunSummary
     warnings: tuple[str, ...]
     """What to know before its figures."""
+    promises: tuple[str, ...]
+    """Of a suite: what `auto` promises, with what was found."""
     workloads: tuple[WorkloadDetails, ...]
     verify_costs: tuple[VerifyPoint, ...]
     receipt: Receipt
@@ -71,6 +73,7 @@ def run_details(stored: StoredRun) -> RunDetails:
     from localspec.session.reporting.receipt import make_receipt
     from localspec.session.reporting.series import verify_costs
     from localspec.session.reporting.words import run_warnings
+    from localspec.session.suite_result import suite_sentences
 
     document = document_of(stored)
     workloads = objects(document, "workloads")
@@ -81,6 +84,7 @@ def run_details(stored: StoredRun) -> RunDetails:
     return RunDetails(
         summary=stored.summary,
         warnings=run_warnings(document, stored.summary.state),
+        promises=suite_sentences(document),
         workloads=tuple(map(_workload, workloads)),
         verify_costs=verify_costs(workloads),
         receipt=make_receipt(document),

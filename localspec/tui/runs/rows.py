@@ -139,7 +139,7 @@ def _cell(row: RunRow, name: str, width: int) -> str:
         case "Best arm":
             return cut(row.best_arm, width)
         case _:
-            return row.state
+            return row.kind if row.kind == "suite" and row.state == "done" else row.state
 
 
 def speedup_text(summary: RunSummary) -> str:

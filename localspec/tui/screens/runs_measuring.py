@@ -75,6 +75,13 @@ class RunsMeasuring(RunsBase):
             busy = self.host.engine_state.busy or "something else"
             self.host.show_failure(UsageError(f"The engine is busy: {busy}.", "Stop that first, or wait."))
         else:
+            from localspec.session.rerun import require_plan
+
+            try:
+                require_plan(run)
+            except UsageError as error:
+                self.host.show_failure(error)
+                return
             self._rerun = self._measure(run)
 
     def stop_measuring(self) -> bool:

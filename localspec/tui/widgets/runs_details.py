@@ -87,6 +87,10 @@ def _blocks(details: RunDetails) -> Iterator[Widget]:
     yield Static(plain_line(row.models), markup=False, classes="muted")
     for warning in details.warnings:
         yield Static(Content.assemble(("! ", "bold $text-warning"), plain_line(warning)), markup=False)
+    if details.promises:
+        yield _heading("suite auto: what auto promises")
+    for promise in details.promises:
+        yield Static(plain_line(promise), markup=False)
     if not details.workloads:
         yield Static("No run of it was complete, so there are no figures.", markup=False, classes="muted")
     for workload in details.workloads:

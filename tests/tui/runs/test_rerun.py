@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from localspec.store.database import Database
+from localspec.store.runs import Runs
 from localspec.tui.app import LocalspecApp
 from localspec.tui.screens.runs_changes import RunsChanges
 from localspec.tui.services import AppServices
@@ -14,7 +16,7 @@ from localspec.tui.widgets.runs_progress import RunsProgress
 from tests.kept_runs import made_up_run
 from tests.scripted_engine import EchoEngine
 from tests.tui.looking import notices, screen_text
-from tests.tui.runs_kit import keep, keep_real_run, opened, summaries
+from tests.tui.runs_kit import cells, details_text, keep, keep_real_run, opened, summaries
 from tests.tui.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -73,3 +75,20 @@ async def test_a_busy_engine_is_said(app: LocalspecApp, database_path: Path) -> 
         async with app.room.occupied("answering"):
             await pilot.press("r")
             assert "The engine is busy: answering" in notices(app)
+
+
+async def test_a_suite_says_what_auto_promises_and_is_not_measured_again(
+    app: LocalspecApp, database_path: Path
+) -> None:
+    promise = "met: auto / off, on the worst workload: 0.99x (chat), promised are 0.97 or more"
+    with Database(database_path) as database:
+        runs = Runs(database)
+        runs.finish(runs.start("suite", {}), made_up_run() | {"suite": {"sentences": [promise]}}, "done")
+    async with app.run_test(size=(140, 40)) as pilot:
+        screen = await opened(pilot)
+        assert cells(screen)[0][-1] == "suite"
+        assert "met: auto / off" in details_text(screen)
+        await pilot.press("r")
+        await pilot.pause()
+        assert "Run 1 is a suite" in notices(app)
+        assert app.screen is screen
