@@ -427,3 +427,11 @@ async def test_figures_that_cannot_be_relied_on_settle_nothing(tmp_path: Path) -
     assert result.confirmed and all(one.reason == UNRELIABLE for one in result.confirmed)
     assert result_sentences(result)[0].startswith("Nothing is settled: the baseline changed too much")
     assert result.is_unsettled and not result.is_conclusive
+
+
+async def test_a_gain_that_few_pairs_do_not_show_is_unsettled_and_not_denied(tmp_path: Path) -> None:
+    engine = engine_of(equal, noise=0.25)
+    result = await tuned(engine, plan_of(tmp_path, budget_s=60.0), slowing(engine, 5.0))
+    assert result.measurements[0].results[0].is_interrupted
+    assert {one.verdict for one in result.confirmed} == {"no_clear_difference"} and result.is_unsettled
+    assert result_sentences(result)[0].startswith("Nothing is settled: too few pairs were run.")

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from localspec.catalog.workloads import Workload
-from localspec.metrics.comparison import PairedRate, judge
+from localspec.metrics.comparison import PairedRate, Verdict, judge
 from localspec.metrics.statistics import Estimate, estimate_ratio
 from localspec.session.arms import BASELINE_NAME, Arm, arms_from_settings
 from localspec.session.condition_marks import marks_of
@@ -100,8 +100,15 @@ def _evaluate(measurement: Measurement, setting: WarmSetting, name: str) -> Conf
         verdict=verdict,
         by_workload=tuple((result.workload_name, None if arm is None else arm.speedup) for result, arm in found),
         reason=reason,
-        is_unsettled=reason in (UNRELIABLE, UNFINISHED) or (not reason and verdict == "too_little_to_judge"),
+        is_unsettled=_is_unsettled(measurement, reason, verdict),
     )
+
+
+def _is_unsettled(measurement: Measurement, reason: str, verdict: Verdict | None) -> bool:
+    if reason:
+        return reason in (UNRELIABLE, UNFINISHED)
+    is_cut_short = any(result.is_interrupted for result in measurement.results)
+    return verdict == "too_little_to_judge" or (is_cut_short and verdict == "no_clear_difference")
 
 
 def _reason(result: ComparisonResult, arm: ArmResult | None) -> str:
