@@ -12,6 +12,7 @@ from localspec.tui.bench_settings import bench_of, carried_over
 from localspec.tui.memory import Remembered, read_remembered, recall, remember, write_remembered
 from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Workbench
+from tests.tui.waiting import until
 
 
 @pytest.fixture
@@ -111,8 +112,7 @@ async def test_choices_are_written_before_the_end(services: AppServices, bench: 
     app = LocalspecApp(replace(services, memory_file=lambda: file))
     async with app.run_test() as pilot:
         app.workbench = bench
-        await pilot.pause(0.7)
-        assert read_remembered(file).target is not None
+        await until(pilot, lambda: read_remembered(file).target is not None)
 
 
 async def test_without_a_folder_the_app_forgets(services: AppServices) -> None:
