@@ -27,6 +27,7 @@ from localspec.tui.bench_settings import bench_of, carried_over
 from localspec.tui.configured import ConfiguredApp
 from localspec.tui.download_queue import DownloadQueue, Transfers
 from localspec.tui.engine_room import EngineRoom
+from localspec.tui.garbage import GarbageSearch
 from localspec.tui.modes import MODES, app_commands
 from localspec.tui.plain import plain
 from localspec.tui.services import AppServices, import_engine
@@ -126,6 +127,7 @@ class LocalspecApp(ConfiguredApp):
         )
         self.downloads = DownloadQueue(self.services.open_hub, self._on_transfers)
         self._remembering: Timer | None = None
+        self._garbage = GarbageSearch()
         self._ending: asyncio.Task[None] | None = None
         self.is_chat_unkept: Callable[[], bool] = lambda: False
         """Says at the very end whether something of the chat is not on record."""
@@ -200,6 +202,11 @@ class LocalspecApp(ConfiguredApp):
     def watch_workbench(self) -> None:
         """Remember what is chosen."""
         self._remember_soon()
+
+    def watch_engine_state(self, before: EngineState, state: EngineState) -> None:
+        """Let nothing stand still while the engine is at work."""
+        if bool(before.busy) != bool(state.busy) and not self.is_headless:
+            (self._garbage.rest if state.busy else self._garbage.go_on)()
 
     def _on_engine_state(self, state: EngineState) -> None:
         self.engine_state = state

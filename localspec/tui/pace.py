@@ -29,14 +29,20 @@ class Pace:
         clock: seconds.
         least_s: shortest time between two drawings.
         work_clock: seconds that this thread worked; what others do meanwhile is no cost of drawing.
+        most_s: longest time between two drawings.
     """
 
     def __init__(
-        self, clock: Callable[[], float], least_s: float, work_clock: Callable[[], float] = time.thread_time
+        self,
+        clock: Callable[[], float],
+        least_s: float,
+        work_clock: Callable[[], float] = time.thread_time,
+        most_s: float = MAX_PAUSE_S,
     ) -> None:
         self._clock = clock
         self._work_clock = work_clock
         self._least_s = least_s
+        self._most_s = most_s
         self._pause_s = least_s
         self._rest = REST
         self._last_s = float("-inf")
@@ -49,7 +55,7 @@ class Pace:
         """
         if rest != self._rest:
             # What it takes on this machine is not known yet.
-            self._pause_s = self._least_s if rest == REST else MAX_PAUSE_S / 2.0
+            self._pause_s = self._least_s if rest < LONG_REST else self._most_s / 2.0
         self._rest = rest
 
     def is_due(self) -> bool:
@@ -60,14 +66,26 @@ class Pace:
         self._last_s = now_s
         return True
 
-    def draw(self) -> None:
-        """Something is about to be drawn: take a little later what it took. Call it in the event loop."""
-        begun_s = self._work_clock()
+    def hurry(self, pause_s: float) -> None:
+        """Let it be time again after so long at the latest."""
+        self._last_s = min(self._last_s, self._clock() - self._pause_s + pause_s)
+
+    def work_s(self) -> float:
+        """Return what the thread has worked so far."""
+        return self._work_clock()
+
+    def draw(self, begun_s: float | None = None) -> None:
+        """Something is about to be drawn: take a little later what it took. Call it in the event loop.
+
+        Args:
+            begun_s: what the thread had worked when making it began; None for now.
+        """
+        begun_s = self._work_clock() if begun_s is None else begun_s
         asyncio.get_running_loop().call_later(DRAWN_S, lambda: self.note(self._work_clock() - begun_s))
 
     def note(self, cost_s: float) -> None:
         """Take how long it took until something was drawn."""
-        wanted_s = min(MAX_PAUSE_S, max(self._least_s, self._rest * cost_s))
+        wanted_s = min(self._most_s, max(self._least_s, self._rest * cost_s))
         self._pause_s = (self._pause_s + wanted_s) / 2.0
 
 

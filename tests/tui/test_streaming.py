@@ -183,3 +183,82 @@ def test_long_answers_make_room() -> None:
     assert first_shown((short,) * (MAX_MOUNTED + 5), num_more=1) == 6
     assert first_shown((long,) * 10) == 7
     assert first_shown((short, turn_of("x" * (2 * MAX_CHARACTERS)))) == 1
+
+
+# Where layouts wait for their time, lines that have no room push out the first ones.
+
+
+@pytest.mark.slow
+async def test_without_time_for_a_layout_the_last_lines_are_seen_in_the_room_that_there_is() -> None:
+    app = AnswerApp()
+    lines = [f"- line {number}" for number in range(60)]
+    async with app.run_test(size=(40, 20)) as pilot:
+        is_due = True
+
+        async def grow(num_lines: int) -> bool:
+            text = "\n".join(lines[:num_lines])
+            is_laid_out = await app.answer.grow(split_thinking(text, is_complete=False), 0, lambda: is_due, waits=True)
+            await pilot.pause()
+            return is_laid_out
+
+        assert await grow(2)
+        is_due = False
+        room = app.tail.size.height
+        assert not await grow(40)
+        assert app.tail.size.height == room < 40
+        shown = [app.tail.render_line(y).text.rstrip() for y in range(room)]
+        assert [line.strip() for line in shown] == lines[40 - room : 40]
+        is_due = True
+        assert await grow(42)
+        assert app.tail.size.height >= 42
+        assert app.tail.render_line(0).text.strip() == lines[0]
+        # What has become Markdown leaves some room for what follows.
+        text = "\n".join(lines[:42]) + "\n\nNext"
+        assert await app.answer.grow(split_thinking(text, is_complete=False), 0, lambda: True, waits=True)
+        await pilot.pause()
+        assert app.tail.text == "Next" and 1 < app.tail.size.height <= 11
+        await app.answer.settle(split_thinking(text), 0, "")
+        await pilot.pause()
+        assert app.tail.size.height == 0
+
+
+async def test_blocks_wait_for_their_time() -> None:
+    app = AnswerApp()
+    async with app.run_test(size=(40, 20)):
+        asked = 0
+
+        def is_due() -> bool:
+            nonlocal asked
+            asked += 1
+            return False
+
+        await app.answer.grow(split_thinking("so", is_complete=False), 0, is_due)
+        # Only where there is something whole.
+        assert asked == 0
+        await app.answer.grow(split_thinking("so and so\n\nthus", is_complete=False), 0, is_due)
+        assert asked == 1 and app.answer.markdown.source == ""
+        await app.answer.grow(split_thinking("so and so\n\nthus far", is_complete=False), 0)
+        assert app.answer.markdown.source == "so and so\n\n"
+
+
+def test_a_pace_can_be_hurried_and_slowed_by_other_limits() -> None:
+    clock = FakeClock()
+    pace = Pace(clock, 0.5, most_s=4.0)
+    assert pace.is_due() and not pace.is_due()
+    pace.hurry(0.1)
+    clock.advance(0.09)
+    assert not pace.is_due()
+    clock.advance(0.02)
+    assert pace.is_due()
+    # It never makes anything come later.
+    clock.advance(0.45)
+    pace.hurry(0.2)
+    clock.advance(0.06)
+    assert pace.is_due()
+    pace.begin(24.0)
+    for _ in range(20):
+        pace.note(1.0)
+    clock.advance(3.9)
+    assert not pace.is_due()
+    clock.advance(0.2)
+    assert pace.is_due()

@@ -54,6 +54,15 @@ SPARING_S = 2.5
 SPARING_BLOCKS_S = 4.0
 """There, between two times that Markdown is made of whole blocks: each lays everything out anew."""
 
+BLOCKS_S = 0.25
+"""Between two times that Markdown is made of whole blocks, where the engine leaves a core."""
+
+BLOCKS_REST = 24.0
+"""There, in times of what that took: the lines stand still meanwhile."""
+
+BESIDE_S = 0.025
+"""From the panel to the lines that were passed over for it."""
+
 MAX_XRAYED = 4
 """Newest answers whose rounds are held."""
 
@@ -225,7 +234,11 @@ class ChatDesk(ModeScreen):
             self._pace.begin(rest)
             self._is_sparing = rest != REST
             self._panel_pace = Pace(self._clock, SPARING_S if self._is_sparing else PANEL_S)
-            self._block_pace = Pace(self._clock, SPARING_BLOCKS_S if self._is_sparing else 0.0)
+            self._block_pace = Pace(
+                self._clock, SPARING_BLOCKS_S if self._is_sparing else BLOCKS_S, most_s=SPARING_BLOCKS_S
+            )
+            if not self._is_sparing:
+                self._block_pace.begin(BLOCKS_REST)
             outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot, on_loaded)
         self.post_message(self.Ended(asking, outcome))
 
@@ -282,12 +295,17 @@ class ChatDesk(ModeScreen):
         if snapshot is None:
             return
         self.live = snapshot.live
-        self._pace.draw()
+        begun_s = self._pace.work_s()
         if self._is_panels_turn:
             # Alone: all that lies between two places that change at once is drawn anew with them.
             self.drawn = snapshot.live
-        else:
-            await self.transcript.grow(snapshot, self._block_pace.is_due())
+            self._pace.draw(begun_s)
+            if not self._is_sparing:
+                self._pace.hurry(BESIDE_S)
+            return
+        is_laid_out = await self.transcript.grow(snapshot, self._block_pace.is_due, not self._is_sparing)
+        # Lines are cheap, and need not wait for what a layout has cost, where it takes nothing from the engine.
+        (self._block_pace if is_laid_out and not self._is_sparing else self._pace).draw(begun_s)
 
     @on(Ended)
     async def _end(self, event: Ended) -> None:

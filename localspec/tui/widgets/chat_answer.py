@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -13,6 +15,10 @@ from localspec.tui.markdown_blocks import last_block_at
 from localspec.tui.plain import plain, plain_line
 from localspec.tui.widgets.chat_markdown import ChatMarkdown
 from localspec.tui.widgets.chat_tail import ChatTail
+
+
+def _always() -> bool:
+    return True
 
 
 class ChatAnswer(Vertical):
@@ -52,29 +58,40 @@ class ChatAnswer(Vertical):
         """The widget of the text."""
         return self.query_one(Markdown)
 
-    async def grow(self, split: Split, num_thinking: int, with_blocks: bool = True) -> None:
+    async def grow(
+        self, split: Split, num_thinking: int, is_due: Callable[[], bool] = _always, waits: bool = False
+    ) -> bool:
         """Show the answer as it is now; it is given whole, and only what is new is drawn.
 
         Args:
             split: all of it.
             num_thinking: tokens of the thinking.
-            with_blocks: make Markdown of what is whole by now; else it stays lines until the next time.
+            is_due: asked whether to make Markdown of what is whole by now; else it stays lines until the next time.
+            waits: whether lines for which there is no room wait for that, too.
+
+        Returns:
+            Whether everything is laid out anew, which costs many times as much as drawing lines.
         """
         self._show_thinking(split, num_thinking)
         text = self._printable(split.answer)
         if not text.startswith(self._shown):
             await self._show_whole("")
-        whole = last_block_at(text, len(self._shown)) if with_blocks else len(self._shown)
+        shown, tail = len(self._shown), self.query_one(ChatTail)
+        whole = last_block_at(text, shown)
+        has_time = (whole > shown or (waits and tail.is_full_with(text[shown:]))) and is_due()
+        if not has_time:
+            whole = shown
         with self.app.batch_update():
-            await self._append(text[len(self._shown) : whole])
-            self.query_one(ChatTail).text = text[whole:]
+            await self._append(text[shown:whole])
+            is_laid_out = tail.grow(text[whole:], has_time or not waits)
+        return is_laid_out or whole > shown
 
     async def settle(self, split: Split, num_thinking: int, line: str) -> None:
         """Show the answer as it is in the end, and the line below it."""
         self._show_thinking(split, num_thinking)
         text = self._printable(split.answer)
         with self.app.batch_update():
-            self.query_one(ChatTail).text = ""
+            self.query_one(ChatTail).end()
             if text.startswith(self._shown):
                 await self._append(text[len(self._shown) :])
             if self.markdown.source != text:

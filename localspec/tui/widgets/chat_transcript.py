@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -111,10 +111,10 @@ class ChatTranscript(VerticalScroll):
         await self._forget_oldest()
         self.anchor()
 
-    async def grow(self, snapshot: AnswerSnapshot, with_blocks: bool = True) -> None:
-        """Show how far the last answer is, its newest blocks as Markdown or still as lines."""
-        if (answer := self._last_answer()) is not None:
-            await answer.grow(snapshot.split, snapshot.num_thinking, with_blocks)
+    async def grow(self, snapshot: AnswerSnapshot, is_due: Callable[[], bool], waits: bool) -> bool:
+        """Show how far the last answer is; the arguments and what is returned are those of `ChatAnswer.grow`."""
+        answer = self._last_answer()
+        return answer is not None and await answer.grow(snapshot.split, snapshot.num_thinking, is_due, waits)
 
     async def settle(self, turn: ChatTurn) -> None:
         """Show the last answer as it is in the end."""
