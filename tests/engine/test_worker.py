@@ -195,7 +195,7 @@ def test_prints_of_c_code_go_to_stderr_and_not_between_the_events(tmp_path: Path
     )
     requests = [LoadModels(1, str(tiny_files["target"]), LONG)]
     requests_data = b"".join(map(wire.encode_request, requests))
-    generate = wire.encode_request(Generate(2, tokens=(10, 20), max_tokens=3000)) + wire.encode_request(Unload(3))
+    generate = wire.encode_request(Generate(2, tokens=(10, 20), max_tokens=1000)) + wire.encode_request(Unload(3))
     process = subprocess.Popen(
         [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -423,7 +423,7 @@ async def test_figures_that_cannot_be_relied_on_settle_nothing(tmp_path: Path) -
             begun += 1
             engine.step_s = 0.01 * (1.0 + begun / 30)
 
-    result = await tuned(engine, plan_of(tmp_path, budget_s=600.0), watch)
+    result = await tuned(engine, plan_of(tmp_path, budget_s=200.0), watch)
     assert result.confirmed and all(one.reason == UNRELIABLE for one in result.confirmed)
     assert result_sentences(result)[0].startswith("Nothing is settled: the baseline changed too much")
     assert result.is_unsettled and not result.is_conclusive
