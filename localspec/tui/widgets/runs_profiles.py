@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Static
 
 from localspec.session.figures import DASH
 from localspec.session.plain_text import one_line
+from localspec.settings import DraftGroup
 from localspec.tui.keyed import keyed
 from localspec.tui.plain import plain_line
 from localspec.tui.runs.archive import KeptProfile
@@ -126,6 +127,7 @@ def profile_facts(profile: KeptProfile) -> tuple[Fact, ...]:
     layers = "all" if context.n_gpu_layers < 0 else str(context.n_gpu_layers)
     facts += [
         ("drafting", _method(profile)),
+        *((f"for {one_line(kind)}", _drafting(group)) for kind, group in document.by_workload.items()),
         ("context", f"n_ctx {context.n_ctx}, layers on the GPU {layers}, cache {context.type_k}/{context.type_v}"),
         ("sampling", f"temperature {sampling.temperature:g}, top_k {sampling.top_k}, seed {sampling.seed}"),
     ]
@@ -154,8 +156,11 @@ def _cells(profile: KeptProfile) -> list[Text]:
 def _method(profile: KeptProfile) -> str:
     if profile.read is None:
         return DASH
-    drafting = profile.read.document.speculation
-    return "off" if drafting.method == "off" else f"{drafting.method} n_max {drafting.n_max}"
+    return _drafting(profile.read.document.speculation)
+
+
+def _drafting(group: DraftGroup) -> str:
+    return "off" if group.method == "off" else f"{group.method} n_max {group.n_max}"
 
 
 def _speedup(profile: KeptProfile) -> str:

@@ -19,7 +19,7 @@ from localspec.tui.screens.runs import RunsScreen
 from localspec.tui.screens.runs_export import RunsExport
 from localspec.tui.screens.runs_prompt import RunsPrompt
 from tests.kept_runs import made_up_run
-from tests.profile_kit import model, profile_of
+from tests.profile_kit import drafting, model, profile_of
 from tests.report_kit import made_up_document
 from tests.tui.looking import notices, screen_text
 from tests.tui.runs_kit import keep, opened
@@ -154,3 +154,11 @@ async def test_a_profile_is_shown_for_other_engines(app: LocalspecApp, database_
         await until(pilot, lambda: app.screen.query_one(TextArea).text.startswith("{"))
         await pilot.press("escape")
         assert isinstance(app.screen, RunsScreen)
+
+
+async def test_a_profile_shows_its_ways_of_drafting_by_kind(app: LocalspecApp, database_path: Path) -> None:
+    with Database(database_path) as database:
+        Profiles(database).save(profile_of("mine", by_workload={"code": drafting("suffix", n_max=8)}))
+    async with app.run_test(size=(100, 40)) as pilot:
+        await in_profiles(pilot)
+        await until(pilot, lambda: "for code  suffix n_max 8" in screen_text(app))
