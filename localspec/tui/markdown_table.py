@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from textual.content import Content
 
@@ -121,16 +122,26 @@ def _rule(sizes: Sequence[int], style: str) -> Content:
 
 
 def _records(headers: Row, rows: Sequence[Row], width: int) -> list[Content]:
-    """Return the rows one below the other, each cell behind the name of its column."""
+    """Return the rows one below the other, each cell behind the name of its column.
+
+    The first row has all names whole; without a row there are only they.
+    """
+    bold = [header.stylize("bold") for header in headers]
+    if not rows:
+        return [line for name in bold if name for line in _broken(name, width)]
     margin = min(max(header.cell_length for header in headers), max(1, width // 3))
     lines: list[Content] = []
-    for row in rows:
+    for place, row in enumerate(rows):
         if lines:
             lines.append(Content.styled(_LINE * min(width, margin + 2), _FAINT))
-        for header, cell in zip(headers, row, strict=True):
-            name = header.truncate(margin, ellipsis=True).stylize("bold")
-            first = name.pad_right(margin + 2 - name.cell_length)
-            for line in cell.wrap(max(1, width - margin - 2)) if cell else ():
-                lines.append((first + line.rstrip()).truncate(width))
-                first = Content(" " * (margin + 2))
+        for name, cell in zip(bold, row, strict=True):
+            if not (cell or (name and not place)):
+                continue
+            names = [name.truncate(margin, ellipsis=True)] if place else _broken(name, margin)
+            for first, line in zip_longest(names, _broken(cell, max(1, width - margin - 2)), fillvalue=Content("")):
+                lines.append((first.pad_right(margin + 2 - first.cell_length) + line).truncate(width))
     return lines
+
+
+def _broken(cell: Content, width: int) -> list[Content]:
+    return [line.rstrip().truncate(width) for line in cell.wrap(width)]

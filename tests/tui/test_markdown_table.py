@@ -78,6 +78,17 @@ def test_where_columns_would_be_slivers_each_row_is_a_record() -> None:
     assert all(line.cell_length <= 44 for line in table_lines(many, 44))
 
 
+def test_names_of_records_are_whole_where_they_stand_first() -> None:
+    headers = tuple(f"what is known of column {place}" for place in range(6))
+    first, second = ("a", "b", "c", "d", "e", ""), ("f", "g", "h", "i", "j", "k")
+    cells = {cell for cell in (*first, *second) if cell}
+    lines = plain(table_lines(table_of(first, second, headers=headers), 30))
+    assert all(" ".join(lines).count(f"column {place}") == 1 for place in range(6))
+    assert words_of(" ".join(headers)) | cells <= words_of(" ".join(lines))
+    alone = plain(table_lines(table_of(headers=headers), 30))
+    assert alone == list(headers)
+
+
 def test_rows_that_are_short_and_none_at_all() -> None:
     assert len(table_lines(table_of(("a",)), 80)) == 3
     assert len(table_lines(table_of(), 80)) == 2
