@@ -51,7 +51,8 @@ def bench_of(profile: NamedProfile, bench: Workbench) -> Workbench:
 
 
 def _chosen(model: ProfileModel) -> ChosenModel:
-    return ChosenModel(model.name, Path(model.path))
+    # A profile names the file; everywhere else in the app a model is called without the end of it.
+    return ChosenModel(model.name.removesuffix(".gguf"), Path(model.path))
 
 
 def _is_file(path: str) -> bool:

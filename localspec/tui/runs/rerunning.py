@@ -112,8 +112,8 @@ async def rerun(
 def _bench(plan: MeasurementPlan) -> Workbench:
     draft = plan.draft
     return Workbench(
-        target=ChosenModel(plan.target.name, plan.target),
-        draft=None if draft is None else ChosenModel(draft.name, draft),
+        target=ChosenModel(plan.target.stem, plan.target),
+        draft=None if draft is None else ChosenModel(draft.stem, draft),
         speculation=plan.arms[0].speculation,
         context=plan.context,
         draft_context=plan.context if plan.draft_context is None else plan.draft_context,
