@@ -74,7 +74,10 @@ def run_suite_command(services: Services, choice: BenchChoice, budget: str | Non
     if result.is_interrupted:
         notices_console().print("Interrupted.")
     if run_id is not None:
-        say_notice(f"run {run_id} kept: the whole suite, with the speedups of every fixed setting in its JSON")
+        # Notes say what is missing.
+        is_whole = not result.is_interrupted and not result.notes
+        whole = "the whole suite, with the speedups of every fixed setting in its JSON"
+        say_notice(f"run {run_id} kept: {whole if is_whole else 'what the suite had measured by then'}")
     if is_json:
         loaded, hashes = opening.loaded, opening.hashes
         draft = None if loaded.draft is None else model_record(loaded.draft, hashes[1])

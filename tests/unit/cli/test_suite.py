@@ -69,6 +69,16 @@ def test_a_suite_is_not_measured_again_from_its_run(target: Path, capsys: pytest
     assert "Run 1 is a suite" in capsys.readouterr().err
 
 
+def test_a_suite_whose_time_was_over_is_not_called_whole(
+    target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localspec.cli.suite.parse_budget", lambda text: 0.0)
+    suite(target, "--budget", "10s")
+    captured = capsys.readouterr()
+    assert "The time was over before" in captured.out
+    assert "kept: what the suite had measured by then" in captured.err and "whole suite" not in captured.err
+
+
 def test_no_keep_keeps_no_suite(target: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert suite(target, "--no-keep", "--json") == 0
     captured = capsys.readouterr()
