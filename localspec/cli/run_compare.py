@@ -69,13 +69,30 @@ def show_comparison(comparison: RunComparison, before: str, after: str, console:
         title = workload.name if workload.title == workload.name else f"{workload.title} ({workload.name})"
         say(console, one_line(title), style="bold")
         wide = _grid(workload.arms, before, after, is_narrow=False)
-        print_table(console, wide if fits(console, wide) else _grid(workload.arms, before, after, is_narrow=True))
+        if fits(console, wide):
+            print_table(console, wide)
+        else:
+            _show_narrow(workload.arms, before, after, console)
         if sentence := unusable_sentence(workload, before, after):
             say(console, sentence)
     if comparison.unmatched:
         console.print()
     for sentence in comparison.unmatched:
         say(console, one_line(sentence))
+
+
+def _show_narrow(arms: tuple[ArmChange, ...], before: str, after: str, console: Console) -> None:
+    """Print the arms in as few tables as have room for them, one below the other."""
+    while arms:
+        num_shown = len(arms)
+        grid = _grid(arms, before, after, is_narrow=True)
+        while num_shown > 1 and not fits(console, grid):
+            num_shown -= 1
+            grid = _grid(arms[:num_shown], before, after, is_narrow=True)
+        print_table(console, grid)
+        arms = arms[num_shown:]
+        if arms:
+            console.print()
 
 
 def _grid(arms: tuple[ArmChange, ...], before: str, after: str, is_narrow: bool) -> Table:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
+from localspec.cli.run_compare import show_comparison
 from localspec.session.records import encode_record
 from localspec.session.run_comparison import compare_runs, comparison_record
 from localspec.session.run_differences import differences, surroundings_differences
@@ -31,6 +35,19 @@ def test_a_slower_baseline_raises_the_speedup() -> None:
     assert off.decode_tps.ratio.median == pytest.approx(0.8)
     assert draft.decode_tps.verdict == "no_clear_difference"
     assert draft.speedup.verdict == "faster"
+
+
+def test_many_arms_stand_in_several_tables_in_which_no_word_is_broken() -> None:
+    comparison = compare_runs(made_up_run(), made_up_run(SLOW))
+    (workload,) = comparison.workloads
+    arms = tuple(replace(workload.arms[1], name=f"ngram n_max {place}") for place in range(8))
+    out = io.StringIO()
+    wide = replace(comparison, workloads=(replace(workload, arms=arms),))
+    show_comparison(wide, "run 1", "run 2", Console(file=out, width=80))
+    text = out.getvalue()
+    assert all(text.count(arm.name) == 1 for arm in arms)
+    assert text.count("decode_tps, run 1") == text.count("speedup, run 2") > 1
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_without_trials_there_is_no_ratio() -> None:
