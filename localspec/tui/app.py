@@ -276,6 +276,7 @@ class LocalspecApp(ConfiguredApp):
         """Make the demo's models, choose them, and go to the chat."""
         from localspec.tui.first_start import after_demo
         from localspec.tui.screens.demo import DemoScreen
+        from localspec.tui.screens.models import ModelsScreen
 
         pair = await self.push_screen_wait(DemoScreen())
         if pair is None:
@@ -283,6 +284,9 @@ class LocalspecApp(ConfiguredApp):
         target, draft = pair
         speculation = replace(self.workbench.speculation, method="draft")
         self.workbench = replace(self.workbench, target=target, draft=draft, speculation=speculation)
+        for screen in [screen for stack in self._screen_stacks.values() for screen in stack]:
+            if isinstance(screen, ModelsScreen):
+                screen.look()
         await self.switch_mode("chat")
         self.notify(after_demo(), timeout=15, markup=False)
 

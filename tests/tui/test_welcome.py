@@ -16,6 +16,7 @@ from localspec.store.chats import Chats
 from localspec.store.database import Database
 from localspec.tui.app import LocalspecApp
 from localspec.tui.first_start import Beginnings, has_history, look_around, shortened
+from localspec.tui.model_library import Library
 from localspec.tui.screens.chat import ChatScreen
 from localspec.tui.screens.compare import CompareScreen
 from localspec.tui.screens.hub import HubScreen
@@ -153,12 +154,21 @@ async def test_from_nothing_to_the_first_comparison(
 
     monkeypatch.setattr("localspec.session.demo.prepare_demo_models", prepare)
     monkeypatch.setattr("localspec.catalog.embedded.find_smollm2", lambda: tmp_path)
+    reads = []
+
+    async def load_library(*_: object) -> Library:
+        reads.append(app.workbench.target)
+        return Library()
+
+    monkeypatch.setattr("localspec.tui.screens.models.load_library", load_library)
     app = LocalspecApp(new)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         await until(pilot, lambda: "looking" not in words_of(app))
         await pilot.press("d")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
+        # What the demo has made is listed, too.
+        await until(pilot, lambda: reads == [None, app.workbench.target])
         await until(pilot, lambda: "first comparison" in notices(app))
         assert app.workbench.target == ChosenModel("target", tmp_path / "target.gguf")
         await pilot.press("ctrl+g")
