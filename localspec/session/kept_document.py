@@ -56,11 +56,18 @@ def _furthest(plan: MeasurementPlan, trials: list[Record]) -> tuple[tuple[Arm, .
     if parts == [""]:
         return plan.arms, trials, plan.num_pairs
     baseline = plan.arms[0].name
-    comparing = [part for part in parts if any(_is_of(record, part) and record["arm"] != baseline for record in trials)]
+    comparing = [part for part in parts if _compares(trials, part, baseline)]
     own = [record for record in trials if _is_of(record, (comparing or parts)[-1])]
     names = {baseline, *(record["arm"] for record in own)}
     arms = tuple(arm for arm in plan.arms if arm.name in names)
     return arms, own, 1 + max(int(record["pair"]) for record in own)
+
+
+def _compares(trials: list[Record], part: object, baseline: str) -> bool:
+    """Whether a pair of this part has both a run without drafts and another: one that has only begun shows nothing."""
+    own = [record for record in trials if _is_of(record, part)]
+    plain = {(record["pair"], record["prompt"]) for record in own if record["arm"] == baseline}
+    return any(record["arm"] != baseline and (record["pair"], record["prompt"]) in plain for record in own)
 
 
 def _is_of(record: Record, part: object) -> bool:

@@ -35,9 +35,12 @@ def facts_of(document: Record) -> RunFacts:
     The speedup over several workloads is the geometric mean of their medians, for the arm with the highest among
     those that were compared on the most workloads. Its bounds are the geometric means of theirs: wider than a joint
     interval would be, never narrower. Without an interval on each workload there is none. Workloads whose baseline
-    drifted beyond use do not count as long as there are others.
+    drifted beyond use do not count as long as there are others. Of a suite only method `auto` counts.
     """
     workloads = _records(document.get("workloads"))
+    if isinstance(document.get("suite"), dict):
+        # Of a suite it is what `auto` reached: each fixed setting was measured where it was best.
+        workloads = [{**workload, "arms": _autos_of(workload)} for workload in workloads]
     best = best_speedup([workload for workload in workloads if not is_unusable_workload(workload)])
     has_only_unusable = best is None and (best := best_speedup(workloads)) is not None
     build, device = _record(document.get("build")), _record(document.get("device"))
@@ -71,6 +74,10 @@ def best_speedup(workloads: Sequence[Record]) -> tuple[str, float, float | None,
         if len(estimates) == most and (median := _mean(estimates, "median")) is not None
     ]
     return max(found, key=lambda item: item[1], default=None)
+
+
+def _autos_of(workload: Record) -> list[Record]:
+    return [arm for arm in _records(workload.get("arms")) if arm.get("method") in ("off", "auto")]
 
 
 def is_unusable_workload(workload: Record) -> bool:

@@ -32,9 +32,9 @@ def parse_keys(text: str) -> tuple[str, ...]:
     Raises:
         KeyNameError: one of them is none.
     """
+    if not text.strip():
+        raise KeyNameError("no key is named; every action has one at least")
     keys = tuple(dict.fromkeys(_key(part.strip()) for part in text.split(",")))
-    if not keys:
-        raise KeyNameError("no key is named")
     return keys
 
 

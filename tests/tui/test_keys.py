@@ -57,7 +57,7 @@ def test_keys_are_written_in_several_ways(text: str, keys: tuple[str, ...]) -> N
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "missing"),
+        ("", "no key is named"),
         ("a,", "missing"),
         ("ctrl++", "called plus"),
         ("+", "called plus"),

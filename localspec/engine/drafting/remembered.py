@@ -102,7 +102,7 @@ class RememberedAnswers:
     def wait(self, seconds: float) -> bool:
         """Wait for the index to be whole, no longer than that, and return whether it is."""
         if self._whole is not None:
-            with suppress(TimeoutError, MemoryError):
+            with suppress(Exception):
                 self._whole.result(seconds)
         return self.is_whole
 
@@ -166,7 +166,8 @@ def _indexed(answers: Sequence[Sequence[int]]) -> SuffixIndex:
 def _fulfil(whole: Future[SuffixIndex], answers: Sequence[Sequence[int]]) -> None:
     try:
         whole.set_result(_indexed(answers))
-    except MemoryError as error:
+    except Exception as error:
+        # Whoever waits for it hears of it; nobody hears of a thread.
         whole.set_exception(error)
 
 

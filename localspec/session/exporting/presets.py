@@ -44,7 +44,7 @@ def llama_swap_file(profile: NamedProfile, shell: Shell) -> str:
     """
     lines = [comment("llama-swap --config THIS_FILE; a request names one as its model."), "models:"]
     for name, command, about in _commands(profile):
-        lines += [*map(comment, about), f"  {name}:", "    cmd: |", f"      {command.program}"]
+        lines += [*map(comment, about), f'  "{name}":', "    cmd: |", f"      {command.program}"]
         lines += ["      --port ${PORT}", *(f"      {_swap_line(option, shell)}" for option in command.options)]
     return "\n".join(lines) + "\n"
 
