@@ -24,6 +24,7 @@ from localspec.session.baseline import Baseline
 from localspec.session.figures import rate_text, speed_unit
 from localspec.tui.chat_archive import ChatArchive
 from localspec.tui.chat_fold import SNAPSHOT_S, AnswerSnapshot, ChatTurn
+from localspec.tui.chat_paces import ChatPaces
 from localspec.tui.chat_talk import Asking, ChatTalk, Outcome
 from localspec.tui.chat_words import (
     idle_activity,
@@ -33,7 +34,7 @@ from localspec.tui.chat_words import (
     work_activity,
 )
 from localspec.tui.keyed import keyed
-from localspec.tui.pace import REST, Pace, rest_of
+from localspec.tui.pace import rest_of
 from localspec.tui.plain import plain
 from localspec.tui.screens.base import ModeScreen, cancel_soon
 from localspec.tui.state import EngineState, Workbench
@@ -44,24 +45,6 @@ from localspec.tui.widgets.chat_transcript import ChatTranscript
 
 if TYPE_CHECKING:
     from localspec.engine.events import LoadProgress
-
-PANEL_S = 0.5
-"""Between two drawings of the panel's figures: nobody reads faster."""
-
-SPARING_S = 2.5
-"""The same where the engine needs every core."""
-
-SPARING_BLOCKS_S = 4.0
-"""There, between two times that Markdown is made of whole blocks: each lays everything out anew."""
-
-BLOCKS_S = 0.25
-"""Between two times that Markdown is made of whole blocks, where the engine leaves a core."""
-
-BLOCKS_REST = 24.0
-"""There, in times of what that took: the lines stand still meanwhile."""
-
-BESIDE_S = 0.025
-"""From the panel to the lines that were passed over for it."""
 
 MAX_XRAYED = 4
 """Newest answers whose rounds are held."""
@@ -108,11 +91,7 @@ class ChatDesk(ModeScreen):
         """
         super().__init__()
         self._clock = clock
-        self._pace = Pace(clock, SNAPSHOT_S)
-        self._panel_pace = Pace(clock, PANEL_S)
-        self._block_pace = Pace(clock, 0.0)
-        self._is_sparing = False
-        self._is_panels_turn = False
+        self._paces = ChatPaces(clock)
         self._turns: tuple[ChatTurn, ...] = ()
         self._job: Worker[None] | None = None
         self._is_beginning = False
@@ -139,7 +118,7 @@ class ChatDesk(ModeScreen):
         services = self.host.services
         self._archive = ChatArchive(services.open_database, services.settings, self._say)
         self.host.is_chat_unkept = self._archive.is_unkept
-        self._talk = ChatTalk(self.host.room, self._archive, self._pace)
+        self._talk = ChatTalk(self.host.room, self._archive, self._paces.lines)
         self._show_idle()
         self.call_after_refresh(self._prepare)
 
@@ -230,15 +209,7 @@ class ChatDesk(ModeScreen):
 
         outcome = Outcome(AnswerSnapshot())
         with suppress(asyncio.CancelledError):
-            rest = await asyncio.to_thread(rest_of, bench)
-            self._pace.begin(rest)
-            self._is_sparing = rest != REST
-            self._panel_pace = Pace(self._clock, SPARING_S if self._is_sparing else PANEL_S)
-            self._block_pace = Pace(
-                self._clock, SPARING_BLOCKS_S if self._is_sparing else BLOCKS_S, most_s=SPARING_BLOCKS_S
-            )
-            if not self._is_sparing:
-                self._block_pace.begin(BLOCKS_REST)
+            self._paces.begin(await asyncio.to_thread(rest_of, bench))
             outcome = await self.talk.ask(bench, asking, self._report_load(), on_snapshot, on_loaded)
         self.post_message(self.Ended(asking, outcome))
 
@@ -288,24 +259,22 @@ class ChatDesk(ModeScreen):
         if self._job is None:
             return
         snapshot = event.snapshot
-        self._is_panels_turn = snapshot is not None and self._panel_pace.is_due() and not self._is_panels_turn
-        is_figures_turn = self._is_panels_turn or not (self._is_sparing and snapshot is not None and snapshot.text)
+        paces = self._paces
+        is_panels_turn = snapshot is not None and paces.is_panels_turn()
+        is_figures_turn = is_panels_turn or not (paces.is_sparing and snapshot is not None and snapshot.text)
         if is_figures_turn and not self._is_stopping:
             self._show(event.activity)
         if snapshot is None:
             return
         self.live = snapshot.live
-        begun_s = self._pace.work_s()
-        if self._is_panels_turn:
+        begun_s = paces.lines.work_s()
+        if is_panels_turn:
             # Alone: all that lies between two places that change at once is drawn anew with them.
             self.drawn = snapshot.live
-            self._pace.draw(begun_s)
-            if not self._is_sparing:
-                self._pace.hurry(BESIDE_S)
-            return
-        is_laid_out = await self.transcript.grow(snapshot, self._block_pace.is_due, not self._is_sparing)
-        # Lines are cheap, and need not wait for what a layout has cost, where it takes nothing from the engine.
-        (self._block_pace if is_laid_out and not self._is_sparing else self._pace).draw(begun_s)
+            paces.draw_panel(begun_s)
+        else:
+            is_laid_out = await self.transcript.grow(snapshot, paces.is_blocks_turn, not paces.is_sparing)
+            paces.draw_text(begun_s, is_laid_out)
 
     @on(Ended)
     async def _end(self, event: Ended) -> None:
