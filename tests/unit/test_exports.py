@@ -389,7 +389,7 @@ def test_presets_of_llama_server_hold_a_section_for_each_kind() -> None:
 def test_llama_swap_holds_a_model_for_each_kind() -> None:
     profile = named_profile(by_workload=KINDS, target=model(HOSTILE))
     text = export(profile, "llama-swap", "sh")
-    blocks = re.split(r"^  "([a-z0-9-]+)":\n    cmd: \|\n", text, flags=re.MULTILINE)[1:]
+    blocks = re.split(r'^  "([a-z0-9-]+)":\n    cmd: \|\n', text, flags=re.MULTILINE)[1:]
     commands = dict(zip(blocks[::2], blocks[1::2], strict=True))
     assert list(commands) == ["quick", "quick-for-code", "quick-for-chat", "quick-for-my-edit"]
     for command in commands.values():
