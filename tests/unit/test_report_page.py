@@ -281,3 +281,10 @@ def test_unusable_figures_claim_nothing(short: dict[str, Any]) -> None:
 def test_the_receipt_says_how_adaptive_drafting_began(start: str | None, expected: str) -> None:
     receipt = make_receipt({"settings": {"num_pairs": 2, "pacing_start": start}})
     assert [row.fact for row in receipt.settings if row.label == "measurement"] == [expected]
+
+
+def test_a_suite_says_what_auto_promises(short: dict[str, Any]) -> None:
+    given = {**short, "suite": {"sentences": ["met: auto / off, on the worst workload: 1.01 (chat) <b>"]}}
+    found = make_page([run_of(given)], "", "")
+    assert "Suite: met: auto / off, on the worst workload: 1.01 (chat) &lt;b&gt;" in found
+    assert "Suite:" not in make_page([run_of(short)], "", "")

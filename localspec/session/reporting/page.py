@@ -33,6 +33,7 @@ from localspec.session.reporting.words import (
     workload_notes,
 )
 from localspec.session.reporting.writing import GENERATOR
+from localspec.session.suite_result import suite_sentences
 
 DEFAULT_TITLE: Final = "localspec report"
 
@@ -83,6 +84,8 @@ class RunSection:
     created_at: str
     profile: str
     warnings: tuple[str, ...]
+    promises: tuple[str, ...]
+    """What a suite says of each; empty for another run."""
     overview: tuple[OverviewLine, ...]
     overall: tuple[ShownPicture, ...]
     workloads: tuple[WorkloadSection, ...]
@@ -154,6 +157,7 @@ def _run_section(run: ReportRun, colours: Mapping[str, ArmColour]) -> RunSection
         created_at=clean(run.created_at)[:16].replace("T", " ") + (" UTC" if run.created_at else ""),
         profile=clean(run.profile),
         warnings=run_warnings(document, run.state),
+        promises=tuple(map(clean, suite_sentences(document))),
         overview=overview(document),
         overall=_shown(overall_pictures(document, colours), prefix),
         workloads=tuple(
