@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localspec.catalog.workloads import find_workload
-from localspec.cli.suite import goal_line
 from localspec.engine.adaptive_pacing import AdaptivePacing
 from localspec.engine.client import EngineClient
 from localspec.engine.drafting.cascade import CascadeDrafter
@@ -16,7 +15,7 @@ from localspec.engine.values import SamplingSettings, SpeculationSettings
 from localspec.session.loading import load_models
 from localspec.session.measurement import MeasurementPlan
 from localspec.session.suite import MIN_TOKENS, WORKLOADS, SuitePlan, run_suite
-from localspec.session.suite_result import LEAST_OF_OFF, SuiteRow, suite_record
+from localspec.session.suite_result import LEAST_OF_OFF, SuiteRow, goal_line, suite_record
 from localspec.session.verdict import speedup_phrase
 from tests.bench.against_server import Side
 from tests.bench.in_process import InProcessPair

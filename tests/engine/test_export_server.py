@@ -44,7 +44,14 @@ def test_every_option_is_known_and_means_what_it_should(program: Program, tiny_f
     profile = tiny(
         tiny_files,
         context=context,
-        draft_context={**DRAFT_CONTEXT, "n_ctx": 512, "n_gpu_layers": 7, "type_v": "q8_0", "n_threads": 5, "n_threads_batch": 6},
+        draft_context={
+            **DRAFT_CONTEXT,
+            "n_ctx": 512,
+            "n_gpu_layers": 7,
+            "type_v": "q8_0",
+            "n_threads": 5,
+            "n_threads_batch": 6,
+        },
         speculation=drafting(n_max=5, n_min=2, p_min=0.25),
         sampling={**SAMPLING, "temperature": 0.5, "top_k": 7, "repeat_last_n": -1, "seed": 9, "presence_penalty": -1.5},
     )
