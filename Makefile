@@ -19,10 +19,13 @@ LLAMA_SERVER := xllamacpp==2026.10.11549
 demo: $(VENV)/.demo
 	$(BIN)/python -m localspec demo
 
+# Hundreds of Pythons are started, and each starts sooner where bytecode is kept.
+test test-slow: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(VENV)/.extras $(VENV)/.vocabularies
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow" tests/unit tests/hub tests/tui $(PYTEST_FLAGS)
-	# llama.cpp takes all cores by itself, and waits in loops where others take them away.
-	$(BIN)/python -m pytest -m "not slow" tests/engine $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow and not model" $(PYTEST_FLAGS)
+	# With a real model llama.cpp takes all cores by itself, and waits in loops where others take them away.
+	$(BIN)/python -m pytest -m "not slow and model" $(PYTEST_FLAGS)
 
 # What takes longer: the app's screens under a pilot, and more of the real models.
 test-slow: $(VENV)/.extras $(VENV)/.vocabularies

@@ -18,7 +18,7 @@ from localspec.session.pacing_memory import PacingMemory
 
 pytestmark = pytest.mark.usefixtures("quick_engines")
 
-EXTENT = ("--n-ctx", "1024", "--threads", "2", "--no-keep")
+EXTENT = ("--n-ctx", "1024", "--threads", "1", "--no-keep")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_what_is_learnt_lasts_and_a_tuned_bench_begins_with_it(
 def test_the_suite_runs_on_the_real_engine(
     tiny_files: dict[str, Path], data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--suite", "auto", "--workload", "quote", "--workload", "chat", "--pairs", "1", "--max-tokens", "8")
+    words = ("--suite", "auto", "--workload", "quote", "--workload", "chat", "--pairs", "2", "--max-tokens", "8")
     assert bench(tiny_files["target"], *words, "--n-ctx", "2048", "--json") == 0
     captured = capsys.readouterr()
     document = document_of(captured.out)
