@@ -22,6 +22,10 @@ _TYPED = frozenset(map(_character_to_key, map(chr, range(32, 127))))
 _NAMED = _TYPED | {key.value for key in Keys if "+" not in key.value and not key.value.startswith("<")}
 
 
+_WORDWISE = {"b": "ctrl+left", "f": "ctrl+right"}
+"""What alt with these letters means to a terminal."""
+
+
 class KeyNameError(ValueError):
     """A text names no key; its message says why."""
 
@@ -85,6 +89,8 @@ def _key(text: str) -> str:
         # Terminals send the capital letter, and no more.
         modifiers.remove("shift")
         name = name.upper()
+    if modifiers == ["alt"] and name in _WORDWISE:
+        raise KeyNameError(f"alt+{name} never arrives: terminals send it as {_WORDWISE[name]}")
     return "+".join((*sorted(set(modifiers)), name))
 
 

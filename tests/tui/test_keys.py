@@ -58,6 +58,7 @@ def test_keys_are_written_in_several_ways(text: str, keys: tuple[str, ...]) -> N
     ("text", "why"),
     [
         ("", "no key is named"),
+        ("alt+f", "ctrl+right"),
         ("a,", "missing"),
         ("ctrl++", "called plus"),
         ("+", "called plus"),
