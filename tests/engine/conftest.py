@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from localspec.engine.client import EngineClient
 from localspec.engine.llama.loading import LoadedModel
 from localspec.errors import ModelFileError
 from localspec.hardware.cores import read_cores
@@ -15,6 +16,16 @@ from tests.bench.in_process import InProcessPair
 from tests.bench.models import TEST_CACHE, copy_models
 from tests.engine_kit import PAIR_N_CTX, load_model
 from tests.tiny_gguf import CHATML, write_llama, write_mamba
+from tests.worker_streams import COMMAND, assert_nothing_is_left
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[EngineClient]:
+    """A client of an engine process that only plays one, and that leaves nothing."""
+    client = EngineClient(tmp_path / "engine.log", command=COMMAND)
+    yield client
+    await client.close()
+    await assert_nothing_is_left()
 
 
 @pytest.fixture(scope="session")

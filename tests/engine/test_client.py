@@ -22,14 +22,6 @@ from tests.worker_streams import COMMAND, QUICK, assert_nothing_is_left, collect
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake worker uses POSIX signals")
 
 
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[EngineClient]:
-    client = EngineClient(tmp_path / "engine.log", command=COMMAND)
-    yield client
-    await client.close()
-    await assert_nothing_is_left()
-
-
 async def test_the_process_starts_with_the_first_request_and_streams_in_order(client: EngineClient) -> None:
     assert client.pid is None
     events = await collect(client, LoadModels(client.next_id(), "toy.gguf"))

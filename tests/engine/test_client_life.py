@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,6 @@ from localspec.errors import EngineDiedError, UsageError
 from tests.worker_streams import COMMAND, QUICK, ROOT, assert_nothing_is_left, collect, generate, load, text_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fake worker uses POSIX signals")
-
-
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[EngineClient]:
-    client = EngineClient(tmp_path / "engine.log", command=COMMAND)
-    yield client
-    await client.close()
-    await assert_nothing_is_left()
 
 
 async def test_unload_ends_the_process_and_is_no_death(client: EngineClient) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.hub.asking import DATA, REPO
 from tests.hub.commanding import CommandLine, Files, own_folders, write_files
+from tests.hub.downloading import add_files
 from tests.hub.server import TestHub, is_hub_variable
 
 
@@ -56,6 +57,12 @@ def tiny(hub: TestHub) -> TestHub:
     """A Hub with one repository of 2.3 MB."""
     hub.add_repo(REPO, {"a.gguf": DATA, "README.md": b"# Tiny"}, base_models=["maker/Tiny"], downloads=7)
     return hub
+
+
+@pytest.fixture
+def downloadable(hub: TestHub) -> None:
+    """Have the Hub offer a model, and another in two shards."""
+    add_files(hub)
 
 
 @pytest.fixture(scope="session")

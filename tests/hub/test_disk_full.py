@@ -19,7 +19,6 @@ from localspec.errors import DiskFullError, DownloadError
 from tests.hub.downloading import (
     DATA,
     SHARD,
-    add_files,
     blobs_of,
     cache_of,
     clean_names,
@@ -31,12 +30,9 @@ from tests.hub.downloading import (
 )
 from tests.hub.server import TestHub
 
+pytestmark = pytest.mark.usefixtures("downloadable")
+
 Usage = namedtuple("Usage", "total used free")
-
-
-@pytest.fixture(autouse=True)
-def files(hub: TestHub) -> None:
-    add_files(hub)
 
 
 @pytest.fixture

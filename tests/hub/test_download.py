@@ -22,7 +22,6 @@ from tests.hub.downloading import (
     ETAG,
     REPO,
     Naps,
-    add_files,
     blobs_of,
     cache_of,
     clean_names,
@@ -34,10 +33,7 @@ from tests.hub.downloading import (
 )
 from tests.hub.server import TestHub
 
-
-@pytest.fixture(autouse=True)
-def files(hub: TestHub) -> None:
-    add_files(hub)
+pytestmark = pytest.mark.usefixtures("downloadable")
 
 
 def bodies(hub: TestHub) -> list[tuple[str, int]]:

@@ -11,15 +11,12 @@ from localspec.catalog.hub.client import Hub
 from localspec.catalog.hub.partials import list_partials
 from localspec.errors import OfflineError, UsageError
 from localspec.tui.download_queue import DownloadQueue, Transfers, offer_of_partial
-from tests.hub.downloading import DATA, REPO, add_files, cache_of, offer_of, partial_of
+from tests.hub.downloading import DATA, REPO, cache_of, offer_of, partial_of
 from tests.hub.server import TestHub
 
+pytestmark = pytest.mark.usefixtures("downloadable")
+
 SHARDS = ("q/b-00001-of-00002.gguf", "q/b-00002-of-00002.gguf")
-
-
-@pytest.fixture(autouse=True)
-def files(hub: TestHub) -> None:
-    add_files(hub)
 
 
 @pytest.fixture

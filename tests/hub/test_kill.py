@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from localspec.catalog.progress import TransferProgress
-from tests.hub.downloading import DATA, ETAG, REPO, add_files, cache_of, clean_names, names_in, partial_of, pull
+from tests.hub.downloading import DATA, ETAG, REPO, cache_of, clean_names, names_in, partial_of, pull
 from tests.hub.server import TestHub
+
+pytestmark = pytest.mark.usefixtures("downloadable")
 
 ROOT = Path(__file__).parents[2]
 PULL = """
@@ -36,11 +38,6 @@ def after(function):
 {setup}
 print(asyncio.run(pull()), flush=True)
 """
-
-
-@pytest.fixture(autouse=True)
-def files(hub: TestHub) -> None:
-    add_files(hub)
 
 
 @contextmanager

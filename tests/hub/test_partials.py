@@ -27,7 +27,6 @@ from tests.hub.downloading import (
     ETAG,
     REPO,
     SHARD,
-    add_files,
     blobs_of,
     cache_of,
     clean_names,
@@ -38,13 +37,10 @@ from tests.hub.downloading import (
 )
 from tests.hub.server import TestHub
 
+pytestmark = pytest.mark.usefixtures("downloadable")
+
 COMMIT = "c" * 40
 SHARDS = ("q/b-00001-of-00002.gguf", "q/b-00002-of-00002.gguf")
-
-
-@pytest.fixture(autouse=True)
-def files(hub: TestHub) -> None:
-    add_files(hub)
 
 
 async def leave_partial(hub: TestHub) -> None:

@@ -19,7 +19,6 @@ from tests.hub.downloading import (
     REPO,
     SHARD,
     Naps,
-    add_files,
     blobs_of,
     cache_of,
     clean_names,
@@ -29,12 +28,9 @@ from tests.hub.downloading import (
 )
 from tests.hub.server import TestHub
 
+pytestmark = pytest.mark.usefixtures("downloadable")
+
 SHARDS = ("q/b-00001-of-00002.gguf", "q/b-00002-of-00002.gguf")
-
-
-@pytest.fixture(autouse=True)
-def files(hub: TestHub) -> None:
-    add_files(hub)
 
 
 def ignore(progress: TransferProgress) -> None:

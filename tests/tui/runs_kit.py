@@ -8,10 +8,7 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.widgets import DataTable
 
-from localspec.catalog.workloads import Prompt, Workload
-from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
-from localspec.session.arms import build_arms
-from localspec.session.measurement import MeasurementPlan, measure
+from localspec.session.measurement import measure
 from localspec.session.run_keeping import RunKeeper
 from localspec.store.database import Database
 from localspec.store.runs import Runs
@@ -19,6 +16,7 @@ from localspec.store.values import RunSummary
 from localspec.tui.screens.runs import RunsScreen
 from localspec.tui.widgets.runs_details import RunsDetails
 from tests.scripted_engine import EchoEngine
+from tests.small_plan import small_plan
 from tests.tui.waiting import until
 
 
@@ -34,24 +32,9 @@ def summaries(path: Path) -> tuple[RunSummary, ...]:
         return Runs(database).summaries()
 
 
-def plan(target: Path) -> MeasurementPlan:
-    return MeasurementPlan(
-        target=target,
-        draft=None,
-        context=ContextSettings(n_ctx=256),
-        arms=build_arms(("off", "ngram"), SpeculationSettings(n_max=3)),
-        workloads=(Workload("own", "Own", "", False, None, (Prompt("own", "", "Say one two three."),)),),
-        sampling=SamplingSettings(seed=7),
-        is_temperature_fixed=False,
-        max_tokens=12,
-        num_pairs=1,
-        warmup_tokens=0,
-    )
-
-
 async def keep_real_run(path: Path, target: Path) -> None:
     keeper = RunKeeper("bench", lambda: Database(path), lambda notice: None)
-    keeper.finish(await measure(EchoEngine(), plan(target), keeper.watching(lambda progress: None)))
+    keeper.finish(await measure(EchoEngine(), small_plan(target, num_pairs=1), keeper.watching(lambda progress: None)))
 
 
 async def opened(pilot: Pilot[Any], has_details: bool = True) -> RunsScreen:

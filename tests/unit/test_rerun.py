@@ -9,18 +9,16 @@ from pathlib import Path
 import pytest
 
 from localspec.catalog.found_model import FoundModel
-from localspec.catalog.workloads import Prompt, Workload
 from localspec.engine.events import Event, Probed
 from localspec.engine.requests import Probe, Request
-from localspec.engine.values import ContextSettings, SamplingSettings, SpeculationSettings
 from localspec.errors import ModelFileError, StoreError
-from localspec.session.arms import build_arms
-from localspec.session.measurement import MeasurementPlan, measure, measurement_record
+from localspec.session.measurement import measure, measurement_record
 from localspec.session.rerun import differences_now, make_rerun
 from localspec.session.run_request import request_of
 from localspec.store.values import RunSummary, StoredRun
 from tests.made_up_machine import BUILD, DEVICE
 from tests.scripted_engine import ScriptedEngine
+from tests.small_plan import small_plan
 
 
 @pytest.fixture
@@ -31,25 +29,9 @@ def target(tmp_path: Path) -> Path:
     return path
 
 
-def plan(target: Path, draft: Path | None = None) -> MeasurementPlan:
-    return MeasurementPlan(
-        target=target,
-        draft=draft,
-        context=ContextSettings(n_ctx=256),
-        arms=build_arms(("off", "ngram"), SpeculationSettings(n_max=3)),
-        workloads=(Workload("own", "Own", "", False, None, (Prompt("own", "", "Say one two three."),)),),
-        sampling=SamplingSettings(seed=7),
-        is_temperature_fixed=False,
-        max_tokens=12,
-        num_pairs=3,
-        warmup_tokens=0,
-        with_hashes=True,
-    )
-
-
 async def kept(target: Path, draft: Path | None = None) -> StoredRun:
     """Return a run as the store gives it back."""
-    wanted = plan(target, draft)
+    wanted = small_plan(target, draft)
     measurement = await measure(ScriptedEngine(), wanted, lambda progress: None)
     summary = RunSummary(
         id=4,
@@ -79,7 +61,7 @@ def found(path: Path) -> FoundModel:
 
 async def test_the_plan_is_the_same_again(target: Path) -> None:
     rerun = make_rerun(await kept(target), ())
-    assert rerun.plan == plan(target)
+    assert rerun.plan == small_plan(target)
     assert (rerun.run_id, rerun.moved) == (4, ())
     assert make_rerun(await kept(target), (), is_forced=True).plan.is_forced
 

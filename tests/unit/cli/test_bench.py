@@ -23,13 +23,6 @@ from tests.scripted_engine import ArmScript, EchoEngine, FakeClock
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    return path
-
-
-@pytest.fixture
 def prompt(tmp_path: Path) -> Path:
     path = tmp_path / "prompt.txt"
     path.write_text("one two three four five six seven eight nine ten eleven twelve", encoding="utf-8")

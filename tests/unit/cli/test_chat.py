@@ -28,13 +28,6 @@ Talk = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF")
-    return path
-
-
-@pytest.fixture
 def talk(model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Talk:
     def talk(text: str, *options: str, engine: EchoEngine | None = None) -> tuple[int, str, str]:
         used = engine or EchoEngine()

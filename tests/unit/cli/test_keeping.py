@@ -31,13 +31,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    return path
-
-
 def bench(model: Path, *arguments: str, engine: EchoEngine | None = None) -> int:
     extent = ["--workload", "chat", "--pairs", "1", "--max-tokens", "6"]
     words = ["bench", str(model), "--method", "ngram", *extent, *arguments]

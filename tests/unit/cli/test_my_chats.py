@@ -31,13 +31,6 @@ BENCH = ("--method", "ngram", "--max-tokens", "12", "--pairs", "3")
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    return path
-
-
-@pytest.fixture
 def database(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "store.sqlite3"
     with Database(path) as opened:

@@ -21,13 +21,6 @@ from tests.made_up_machine import model_info
 from tests.probe_kit import COSTS, STEEP, ProbeEngine, curve_of
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    return path
-
-
 def probe(engine: ProbeEngine, *arguments: str | Path) -> int:
     code = run(["probe", *map(str, arguments)], Services(make_engine=lambda: engine))
     assert engine.is_closed or not engine.requests

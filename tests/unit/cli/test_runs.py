@@ -61,13 +61,6 @@ def keep(store: Path) -> Callable[[Document], int]:
     return keep
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    return path
-
-
 Keep = Callable[[Document], int]
 SLOW = {"off": (80.0, 81.0, 79.0), "draft": (150.0, 151.0, 149.5)}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,21 +13,9 @@ from localspec.store.database import Database
 from localspec.store.runs import Runs
 from tests.scripted_engine import ArmScript, ScriptedEngine
 
+pytestmark = pytest.mark.usefixtures("folders")
+
 SUITE = ("--suite", "auto", "--pairs", "3", "--max-tokens", "12", "--workload", "chat")
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("DATA", "CACHE", "CONFIG", "LOG"):
-        monkeypatch.setenv(f"LOCALSPEC_{name}", str(tmp_path / name))
-    yield
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    path = tmp_path / "model [bold].gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    return path
 
 
 def suite(target: Path, *more: str) -> int:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ from localspec.store.profiles import Profiles, check_name
 from localspec.store.runs import Runs
 from tests.tuning_kit import SpeedyEngine
 
+pytestmark = pytest.mark.usefixtures("folders")
+
 
 def good(settings: SpeculationSettings, prompt: str) -> float:
     return 1.5 if settings.method == "suffix" else 0.9
@@ -30,20 +31,6 @@ def good(settings: SpeculationSettings, prompt: str) -> float:
 
 def bad(settings: SpeculationSettings, prompt: str) -> float:
     return 0.8
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("DATA", "CACHE", "CONFIG", "LOG"):
-        monkeypatch.setenv(f"LOCALSPEC_{name}", str(tmp_path / name))
-    yield
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    path = tmp_path / "model [bold].gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    return path
 
 
 def tune(engine: SpeedyEngine, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:

@@ -12,12 +12,7 @@ from localspec.cli.main import run
 from localspec.cli.services import Services
 from localspec.store.database import Database
 from tests.scripted_engine import EchoEngine
-from tests.unit.cli.chats.kept_chats import Command, Keyboard, put
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return put(tmp_path / "model.gguf")
+from tests.unit.cli.chats.kept_chats import Command, Keyboard
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_a_draft_that_cannot_be_used_any_more_is_refused(command: Command, store
 def test_a_target_that_is_gone_or_changed_is_said(command: Command, model: Path) -> None:
     command("chat", str(model), said="a\n")
     put(model, b"GGUF and more")
-    assert "The target is another file than then: 13 bytes instead of 4" in command("chat", "--continue", said="")[2]
+    assert "The target is another file than then: 13 bytes instead of 104" in command("chat", "--continue", said="")[2]
     moved = model.rename(model.with_name("moved_away.gguf"))
     code, _, err = command("history", "continue", "1")
     assert code == 1 and "--target MODEL" in err
