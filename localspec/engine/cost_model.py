@@ -132,18 +132,19 @@ class StepCosts:
         self._ratios.clear()
 
     def _follow(self, ratio: float) -> None:
-        """Move the unit with the machine: slowly by the median of three rounds, at once where that has jumped."""
+        """Move the unit with the machine: slowly by the median of three rounds, at once where all three have jumped."""
         ratios = self._ratios
         ratios.append(ratio)
         if len(ratios) < 3:
             return
-        middle = sorted(ratios)[1]
-        if 1.0 / _JUMP < middle < _JUMP:
-            self.unit_s *= 1.0 + _FOLLOW * (middle - 1.0)
-            del ratios[0]
-        else:
+        lowest, middle, highest = sorted(ratios)
+        if lowest > _JUMP or highest < 1.0 / _JUMP:
             self.unit_s *= middle
             ratios.clear()
+            return
+        # Two of three may both have been outliers: the unit would be wrong until enough plain steps are seen again.
+        self.unit_s *= 1.0 + _FOLLOW * (min(max(middle, 1.0 / _JUMP), _JUMP) - 1.0)
+        del ratios[0]
 
     def _fit(self) -> None:
         self.measured = [False] * (MAX_WIDTH + 1)

@@ -68,6 +68,17 @@ def test_an_outlier_changes_nothing() -> None:
     assert costs.expected == pytest.approx(before)
 
 
+@pytest.mark.parametrize("order", [(5.0, 1.0, 5.0), (5.0, 5.0, 1.0), (1.0, 5.0, 5.0)])
+def test_two_outliers_among_three_steps_do_not_pass_for_a_slower_machine(order: tuple[float, ...]) -> None:
+    costs = learnt(MACHINES[0], [1, 2])
+    for factor in order:
+        costs.learn(1, factor * 0.02)
+    assert costs.expected[1] * costs.unit_s == pytest.approx(0.02, rel=0.1)
+    for _ in range(3):
+        costs.learn(2, 0.02 * MACHINES[0].cost(2))
+    assert costs.expected[2] / costs.expected[1] == pytest.approx(MACHINES[0].cost(2), rel=0.1)
+
+
 def test_a_first_step_that_is_an_outlier_does_not_condemn_its_width() -> None:
     costs = learnt(MACHINES[0], [1, 2])
     feared = costs.highest[5] / costs.expected[1]
