@@ -19,7 +19,7 @@ SPARING_BLOCKS_S = 4.0
 BLOCKS_S = 0.25
 """The same where the engine leaves a core."""
 
-BLOCKS_REST = 24.0
+BLOCKS_REST = 40.0
 """There, in times of what that took: the lines stand still meanwhile."""
 
 BESIDE_S = 0.025

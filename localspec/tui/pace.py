@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 MAX_PAUSE_S = 0.5
 
-REST = 6.0
-"""Drawing takes a seventh of the time at most, of a core that the engine leaves to others."""
+REST = 2.0
+"""Drawing takes a third of the time at most, of a core that the engine leaves to others."""
 
 LONG_REST = 60.0
 """Where it leaves none: what drawing takes is missing there, and MAX_PAUSE_S bounds how seldom it is done."""
