@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SEEDS = 2**32 - 1
 """llama.cpp takes the number beyond for a random seed."""
 
-KEEP_S = 0.5
+KEEP_S = 0.25
 """From a token to its way into the store: with the store's own pace, a kill costs less than a second."""
 
 

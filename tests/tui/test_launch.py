@@ -51,6 +51,7 @@ from localspec.tui.services import AppServices
 from localspec.tui.state import ChosenModel, Launch, Workbench
 from localspec.tui.widgets.tour_line import tour_words
 from tests.scripted_engine import EchoEngine
+from tests.tui.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -205,8 +206,7 @@ async def test_the_demo_opens_the_chat_on_its_models(services: AppServices, monk
     monkeypatch.setattr("localspec.session.demo.prepare_demo_models", prepare)
     app = LocalspecApp(services, Launch(is_demo=True))
     async with app.run_test() as pilot:
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        await until(pilot, lambda: app.current_mode == "chat" and app.workbench.target is not None)
         assert app.current_mode == "chat"
         assert app.workbench.target == ChosenModel("target", Path("/demo/target.gguf"))
         assert app.workbench.draft == ChosenModel("draft", Path("/demo/draft.gguf"))

@@ -236,7 +236,7 @@ def test_a_plain_locale_still_draws_boxes(tmp_path: Path, variables: dict[str, s
 @pytest.mark.parametrize("variables", [{}, {"COLUMNS": "7", "LINES": "3"}], ids=["", "by variables"])
 def test_any_size_will_do(tmp_path: Path, size: tuple[int, int], variables: dict[str, str]) -> None:
     with on_terminal(LOCALSPEC, own_environment(used_before(tmp_path), **variables), size) as terminal:
-        until(lambda: len(terminal.said) > 300, "something on the screen")
+        until(lambda: b"\x1b[1;1H" in terminal.said, "something on the screen")
         for key in ("\x1bOQ", "\x1bOR", "\x1bOS", "\x1b[15~", "\x1b[17~", "\x1bOP", "\x1b[20~"):
             terminal.keys(key)
         terminal.resize(80, 24)
