@@ -59,7 +59,7 @@ def chatting_for_real(folder: Path) -> Iterator[tuple[Terminal, list[psutil.Proc
     with on_terminal([sys.executable, "-m", "tests.slow_app", str(model)], own_environment(folder)) as terminal:
         terminal.until_said("loaded with your first")
         terminal.keys("Tell me everything\r")
-        terminal.until_said("tokens/s")
+        terminal.until_said("tokens/s now")
         engines = engine_processes(terminal.pid)
         assert engines
         yield terminal, engines
